@@ -1,0 +1,22 @@
+"""Agents, what they are armed with, and every run on record."""
+
+from agents.models.agents import Agent, ProviderKey
+from agents.models.adoptions import AdoptedSkill
+from agents.models.budgets import Budget, Reservation
+from agents.models.memory import Memory
+from agents.models.runs import HeldBack, Run
+from agents.models.steps import Step
+from agents.models.triggers import Trigger
+
+__all__ = [
+    "AdoptedSkill",
+    "Agent",
+    "Budget",
+    "HeldBack",
+    "Memory",
+    "ProviderKey",
+    "Reservation",
+    "Run",
+    "Step",
+    "Trigger",
+]

@@ -1,0 +1,58 @@
+"""What an author has typed, and signed events on their way to relays."""
+
+from django.conf import settings
+from django.db import models
+
+from marketplace.models.identities import Identity
+
+
+class Draft(models.Model):
+    """A skill as typed: nothing here is checked, nothing here is public."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="drafts")
+    identity = models.ForeignKey(Identity, models.CASCADE, related_name="+", null=True)
+    fields = models.JSONField(default=dict)  # form field name -> text as typed
+    base_event = models.CharField(max_length=64, default="")  # id of the version it edits
+    revision = models.PositiveIntegerField(default=1)  # a save names the revision it saw
+    form_token = models.CharField(max_length=32, default="")
+    published_event = models.CharField(max_length=64, default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+
+class Publication(models.Model):
+    """One signed event and each relay's answer; a retry sends the same bytes again."""
+
+    identity = models.ForeignKey(Identity, models.CASCADE, related_name="publications")
+    event_id = models.CharField(max_length=64, unique=True)
+    kind = models.PositiveIntegerField()
+    raw = models.TextField()
+    why = models.CharField(max_length=200)  # in words: "adopt spellcheck"
+    form_token = models.CharField(max_length=64, default="")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            # A double submit carries one token and becomes one publication.
+            models.UniqueConstraint(
+                fields=["identity", "form_token"], name="publication_token", condition=~models.Q(form_token="")
+            )
+        ]
+
+    @property
+    def accepted(self) -> bool:
+        return any(answer.ok for answer in self.answers.all())
+
+
+class RelayAnswer(models.Model):
+    """What one relay said to one publication."""
+
+    publication = models.ForeignKey(Publication, models.CASCADE, related_name="answers")
+    url = models.CharField(max_length=300)
+    ok = models.BooleanField()
+    message = models.CharField(max_length=300, default="")
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["publication", "url"], name="one_answer_per_relay")]
+        ordering = ["url"]
