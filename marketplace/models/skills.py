@@ -54,9 +54,7 @@ class Skill(models.Model):
             models.Index(
                 fields=["-adopters", "-first_published", "pubkey", "d"], name="skill_rank", condition=Q(listed=True)
             ),
-            models.Index(
-                fields=["-first_published", "pubkey", "d"], name="skill_newest", condition=Q(listed=True)
-            ),
+            models.Index(fields=["-first_published", "pubkey", "d"], name="skill_newest", condition=Q(listed=True)),
             models.Index(fields=["-created_at", "pubkey", "d"], name="skill_updated", condition=Q(listed=True)),
             models.Index(fields=["trigger_kind", "-adopters"], name="skill_trigger", condition=Q(listed=True)),
             models.Index(fields=["pubkey", "-adopters"], name="skill_author"),
