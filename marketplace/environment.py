@@ -102,5 +102,5 @@ def kept_secret(path: Path) -> str:
             pass
         finally:
             os.close(handle)
-            os.unlink(temporary)
+            Path(temporary).unlink()
     return path.read_text().strip()

@@ -1,7 +1,7 @@
 """Agents, what they are armed with, and every run on record."""
 
-from agents.models.agents import Agent, ProviderKey
 from agents.models.adoptions import AdoptedSkill
+from agents.models.agents import Agent, ProviderKey
 from agents.models.budgets import Budget, Reservation
 from agents.models.memory import Memory
 from agents.models.runs import HeldBack, Run

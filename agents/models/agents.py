@@ -3,11 +3,11 @@
 from django.conf import settings
 from django.db import models
 
-from marketplace.models import Identity
+from marketplace.models import Identity, User
 
 
 class AgentQuerySet(models.QuerySet["Agent"]):
-    def of(self, user: models.Model) -> "AgentQuerySet":
+    def of(self, user: User) -> "AgentQuerySet":
         return self.filter(owner=user)
 
 

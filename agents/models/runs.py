@@ -6,10 +6,12 @@ from datetime import datetime, timedelta
 
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Coalesce
 
 from agents.models.agents import Agent
 from agents.models.money import MoneyField
 from agents.models.triggers import Trigger
+from marketplace.models import User
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -21,7 +23,7 @@ def new_run_id() -> str:
 
 
 class RunQuerySet(models.QuerySet["Run"]):
-    def of(self, user: models.Model) -> "RunQuerySet":
+    def of(self, user: User) -> "RunQuerySet":
         return self.filter(agent__owner=user)
 
     def claimable(self, now: datetime) -> "RunQuerySet":
@@ -130,7 +132,7 @@ class Run(models.Model):
             lease_token=token,
             lease_until=now + cls.LEASE,
             deliveries=F("deliveries") + 1,
-            started_at=models.functions.Coalesce("started_at", models.Value(now, models.DateTimeField())),
+            started_at=Coalesce("started_at", models.Value(now, models.DateTimeField())),
         )
         return cls.objects.select_related("agent", "agent__identity", "trigger").get(pk=run_id) if changed else None
 
