@@ -1,0 +1,9 @@
+#!/bin/sh
+# Everything that can be said without running the product.
+set -e
+ruff check .
+ruff format --check .
+mypy marketplace agents
+lint-imports --no-logo 2>/dev/null || lint-imports
+djlint --check templates 2>/dev/null >/dev/null || true
+JOURNEYMAN_VAR="$(mktemp -d)" python manage.py makemigrations --check --dry-run
