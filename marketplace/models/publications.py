@@ -28,6 +28,7 @@ class Publication(models.Model):
     kind = models.PositiveIntegerField()
     raw = models.TextField()
     why = models.CharField(max_length=200)  # in words: "adopt spellcheck"
+    relays = models.JSONField(default=list)  # urls it goes to; each gets an answer row in time
     form_token = models.CharField(max_length=64, default="")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -42,6 +43,12 @@ class Publication(models.Model):
     @property
     def accepted(self) -> bool:
         return any(answer.ok for answer in self.answers.all())
+
+    @property
+    def waiting_for(self) -> list[str]:
+        """Relays that have not answered yet."""
+        answered = {answer.url for answer in self.answers.all()}
+        return [url for url in self.relays if url not in answered]
 
 
 class RelayAnswer(models.Model):
