@@ -1,0 +1,121 @@
+"""What a tool is, what it is handed, and the one way to call it.
+
+ToolError                 words for the model, never with a secret
+    ToolRefused           nothing was tried: unknown tool, not granted, wrong arguments
+        SecretFound       nothing was sent: the text holds a key this site knows
+    ToolFailed            it was tried and did not work; `unknown` when it may have worked
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from agents.tools.schemas import documentation, problem, schema_of
+
+if TYPE_CHECKING:
+    from agents.models import Agent, Run
+
+Risk = Literal["reads", "writes", "spends"]
+LONGEST_REPLY = 100_000  # characters handed back to a model
+
+
+class ToolError(Exception):
+    """Base of what a tool raises; its text may be shown to the model and the owner."""
+
+
+class ToolRefused(ToolError):
+    """Nothing was tried."""
+
+
+class SecretFound(ToolRefused):
+    """Outgoing text holds a known secret; the run is to be flagged."""
+
+
+class ToolFailed(ToolError):
+    """Tried, and did not work."""
+
+    def __init__(self, words: str, unknown: bool = False) -> None:
+        super().__init__(words)
+        self.unknown = unknown  # True: it may have had its effect all the same
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One thing an agent can do. Risk: reads, writes (others see it), spends (costs money)."""
+
+    name: str
+    function: Callable[..., str]
+    risk: Risk
+    # Whether a call whose outcome is unknown may be made again: reads, and publications, which send the same id.
+    repeatable: bool
+
+    @cached_property
+    def description(self) -> str:
+        return documentation(self.function)[0]
+
+    @cached_property
+    def parameters(self) -> dict[str, Any]:
+        return schema_of(self.function)
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The form that chat completion APIs take."""
+        said = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return {"type": "function", "function": said}
+
+
+@dataclass
+class ToolContext:
+    """What a call is allowed and where it keeps its intent; made anew by the runner for each call.
+
+    `recalled` is what an earlier attempt of this very call gave to `remember`: {} the first time. A tool with a side
+    effect hands its intent to `remember`, which must have stored it when it returns, and repeats exactly that.
+    """
+
+    agent: "Agent"
+    now: datetime
+    granted: frozenset[str]  # names this run may call: the owner's grants, narrowed by the skill
+    run: "Run | None" = None
+    recalled: Mapping[str, Any] = field(default_factory=dict)
+    remember: Callable[[dict[str, Any]], None] = lambda intent: None
+    flag: Callable[[str], None] = lambda words: None  # marks the run for its owner
+    fence: Callable[[str, str], str] | None = None  # (source, text) -> the text between unguessable marks
+    seconds: float = 20.0  # how long the call may take
+
+    def __post_init__(self) -> None:
+        self.until = time.monotonic() + self.seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds left for this call."""
+        return max(0.1, self.until - time.monotonic())
+
+    def fenced(self, source: str, text: str) -> str:
+        """What others wrote, marked as such."""
+        from agents.tools.fences import fence
+
+        return (self.fence or fence)(source, text)
+
+
+def call(tools: Mapping[str, Tool], ctx: ToolContext, name: str, arguments: dict[str, Any]) -> str:
+    """The tool's answer. Raises ToolRefused or ToolFailed, and nothing else that a tool may cause."""
+    tool = tools.get(name)
+    if tool is None:
+        raise ToolRefused(f'There is no tool "{name[:80]}".')
+    if name not in ctx.granted:
+        raise ToolRefused(f'The tool "{name}" is not granted to this run.')
+    wrong = problem(tool.parameters, arguments)
+    if wrong:
+        raise ToolRefused(f"{name}: {wrong}.")
+    try:
+        answer = tool.function(ctx, **arguments)
+    except SecretFound as found:
+        ctx.flag(str(found))
+        raise
+    if len(answer) > LONGEST_REPLY:
+        cut = len(answer) - LONGEST_REPLY
+        answer = f"{answer[:LONGEST_REPLY]}\n[{cut} characters left out]"
+    return answer
