@@ -1,9 +1,164 @@
-"""The Celery app: a message is only a wake-up, the row is the truth."""
+"""The Celery app: a message is only a wake-up, the row is the truth.
+
+Nothing here promises delivery. A message that is lost is sent again by the tick, one that arrives twice finds its run
+claimed; so there is no result backend, no ETA, and a broker may be as simple as a folder.
+"""
 
 import os
+import threading
+import time
+import uuid
+from pathlib import Path
+from queue import Empty
+from typing import Any
+from urllib.parse import urlsplit
 
 from celery import Celery
+from celery.signals import worker_ready, worker_shutting_down
+from kombu import Queue
+from kombu.transport import TRANSPORT_ALIASES, filesystem
+from kombu.utils.json import dumps, loads
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
+# litellm would otherwise fetch its price table from the network when imported.
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
-app = Celery("journeyman")
+HEARTBEAT_SECONDS = 10
+TICK_SECONDS = 1.0
+
+
+class AtomicChannel(filesystem.Channel):
+    """Messages are whole or not there: kombu's own are read while still being written, which ends a worker."""
+
+    def _put(self, queue: str, message: Any, **kwargs: Any) -> None:
+        folder = Path(self.data_folder_out)
+        name = f"{time.time_ns():020}_{uuid.uuid4()}.{queue}.msg"
+        # Another ending, so that a reader does not see it before it is whole.
+        unfinished = folder / f"{name}.part"
+        unfinished.write_text(dumps(message))
+        unfinished.rename(folder / name)
+
+    def _get(self, queue: str, timeout: float | None = None) -> Any:
+        folder, ending = Path(self.data_folder_in), f"{queue}.msg"
+        for name in sorted(os.listdir(folder)):  # noqa: PTH208 twenty times a second, names suffice
+            if name.partition(".")[2] != ending:
+                continue
+            taken = folder / f"{name}.taken"
+            try:
+                (folder / name).rename(taken)  # within one folder: of two readers one wins
+            except FileNotFoundError:
+                continue
+            try:
+                return loads(taken.read_text())
+            finally:
+                taken.unlink()
+        raise Empty
+
+
+class AtomicTransport(filesystem.Transport):
+    Channel = AtomicChannel
+
+
+TRANSPORT_ALIASES["filesystem"] = "marketplace.celery:AtomicTransport"
+
+
+def transport_options(url: str, folder: Path) -> dict[str, Any]:
+    """What the broker behind this address needs to be told."""
+    scheme = urlsplit(url).scheme.partition("+")[0]
+    if scheme == "filesystem":
+        messages = folder / "messages"
+        messages.mkdir(parents=True, exist_ok=True)
+        control = folder / "control"
+        return {
+            "data_folder_in": str(messages),
+            "data_folder_out": str(messages),
+            "control_folder": str(control),
+            "polling_interval": 0.05,  # 25 ms to a worker at the median; the default is a second
+        }
+    if scheme in {"redis", "rediss"}:
+        # Without the last two, what a killed worker held comes back after 100 scans instead of at once.
+        return {
+            "visibility_timeout": 3600,
+            "unacked_restore_interval": 2,
+            "unacked_restore_throttle": 1,
+            "socket_connect_timeout": 2,
+            "socket_keepalive": True,
+        }
+    return {"confirm_publish": True} if scheme in {"amqp", "amqps"} else {}
+
+
+def configure(app: Celery) -> None:
+    from django.conf import settings
+
+    app.conf.update(
+        broker_url=settings.CELERY_BROKER_URL,
+        broker_transport_options=transport_options(settings.CELERY_BROKER_URL, settings.BROKER_DIR),
+        broker_connection_retry_on_startup=True,
+        broker_connection_timeout=2,
+        task_ignore_result=True,
+        task_queues=[Queue("runs"), Queue("tick")],
+        task_default_queue="runs",
+        # Late, so that a busy worker holds back no message that an idle one could take.
+        task_acks_late=True,
+        worker_prefetch_multiplier=1,
+        worker_enable_remote_control=False,
+        worker_hijack_root_logger=False,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        timezone="UTC",
+        beat_scheduler="celery.beat:Scheduler",  # one static entry: nothing to remember between starts
+        beat_schedule={
+            "tick": {
+                "task": "agents.tasks.tick",
+                "schedule": TICK_SECONDS,
+                "options": {"queue": "tick", "expires": 5, "retry": False},
+            }
+        },
+    )
+
+
+app = Celery("journeyman", set_as_current=False)
+configure(app)
+app.autodiscover_tasks(["marketplace", "agents"])
+
+_stopping = threading.Event()
+
+
+def carries_out_runs(worker: Any) -> bool:
+    """Whether this worker reads the queue of runs; the other one only keeps time."""
+    return "runs" in worker.app.amqp.queues.consume_from
+
+
+@worker_ready.connect
+def start_heartbeat(sender: Any = None, **_: Any) -> None:
+    """From a thread of the main process, so that a worker busy for minutes still shows that it lives."""
+    if carries_out_runs(sender):
+        threading.Thread(target=_beat, args=("worker", sender.hostname), name="heartbeat", daemon=True).start()
+
+
+@worker_shutting_down.connect
+def stop_heartbeat(**_: Any) -> None:
+    _stopping.set()
+
+
+def _beat(role: str, instance: str) -> None:
+    while True:
+        beat(role, instance)
+        if _stopping.wait(HEARTBEAT_SECONDS):
+            return
+
+
+def beat(role: str, instance: str, detail: str = "") -> None:
+    """One sign of life; a database that is away must not end the thread that will tell when it is back."""
+    import logging
+
+    from django.db import DatabaseError, connection
+    from django.utils import timezone
+
+    from marketplace.models import Heartbeat
+
+    try:
+        Heartbeat.beat(role, instance[:80], timezone.now(), detail)
+    except DatabaseError as error:
+        logging.getLogger(__name__).warning("no heartbeat of %s: %s", role, type(error).__name__)
+    finally:
+        connection.close()
