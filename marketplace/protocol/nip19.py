@@ -74,7 +74,7 @@ def decode(text: str) -> Entity:
         return Note(_hex32(data))
     fields = _read_tlv(data)
     relays = tuple(value.decode("utf-8", "replace") for kind, value in fields if kind == 1)
-    first = {kind: value for kind, value in reversed(fields)}
+    first = dict(reversed(fields))
     if prefix == "nprofile":
         return Nprofile(_hex32(first.get(0, b"")), relays)
     if prefix == "nevent":
