@@ -30,12 +30,12 @@ TICK_SECONDS = 1.0
 class AtomicChannel(filesystem.Channel):
     """Messages are whole or not there: kombu's own are read while still being written, which ends a worker."""
 
-    def _put(self, queue: str, message: Any, **kwargs: Any) -> None:
+    def _put(self, queue: str, payload: Any, **kwargs: Any) -> None:  # type: ignore[override]
         folder = Path(self.data_folder_out)
         name = f"{time.time_ns():020}_{uuid.uuid4()}.{queue}.msg"
         # Another ending, so that a reader does not see it before it is whole.
         unfinished = folder / f"{name}.part"
-        unfinished.write_text(dumps(message))
+        unfinished.write_text(dumps(payload))
         unfinished.rename(folder / name)
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
