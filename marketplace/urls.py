@@ -1,5 +1,18 @@
 """Every address of the site."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from marketplace.views import drafts, publications
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("drafts/", drafts.draft_list, name="drafts"),
+    path("drafts/new/", drafts.draft_new, name="draft_new"),
+    path("drafts/save/", drafts.draft_save, name="draft_save"),
+    path("drafts/<int:pk>/", drafts.draft, name="draft"),
+    path("drafts/<int:pk>/delete/", drafts.draft_delete, name="draft_delete"),
+    path("drafts/<int:pk>/publish/", publications.draft_publish, name="draft_publish"),
+    path("drafts/<int:pk>/unsigned/", publications.draft_unsigned, name="draft_unsigned"),
+    path("drafts/<int:pk>/signed/", publications.draft_signed, name="draft_signed"),
+    path("publications/<int:pk>/", publications.publication, name="publication"),
+    path("publications/<int:pk>/retry/", publications.publication_retry, name="publication_retry"),
+]

@@ -1,5 +1,7 @@
 """What an author has typed, and signed events on their way to relays."""
 
+from datetime import datetime
+
 from django.conf import settings
 from django.db import models
 
@@ -14,10 +16,27 @@ class Draft(models.Model):
     fields = models.JSONField(default=dict)  # form field name -> text as typed
     base_event = models.CharField(max_length=64, default="")  # id of the version it edits
     revision = models.PositiveIntegerField(default=1)  # a save names the revision it saw
-    form_token = models.CharField(max_length=32, default="")
+    form_token = models.CharField(max_length=32, default="")  # of the open page that saved last
     published_event = models.CharField(max_length=64, default="")
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [
+            # A first save that is sent twice becomes one draft.
+            models.UniqueConstraint(
+                fields=["user", "form_token"], name="draft_once_per_page", condition=~models.Q(form_token="")
+            )
+        ]
+
+    def keep(self, fields: dict[str, str], page: str, seen: int, now: datetime) -> bool:
+        """Save what was typed, unless another page saved since this one saw revision `seen`."""
+        same = models.Q(revision=seen) | models.Q(form_token=page)
+        changed = Draft.objects.filter(same, pk=self.pk).update(
+            fields=fields, form_token=page, revision=models.F("revision") + 1, updated_at=now
+        )
+        self.refresh_from_db()
+        return bool(changed)
 
 
 class Publication(models.Model):
