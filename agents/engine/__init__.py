@@ -1,0 +1,1 @@
+"""How a run is put together and carried out: pure, handed what it needs."""

@@ -1,0 +1,272 @@
+"""Which messages a model will see: the four context rules, static parts first.
+
+Same input, same bytes. Two runs of one agent share the longest possible prefix, because provider
+prompt caches bill it at a fraction: soul, skills, admin's data, examples, history, live input.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from agents.engine.fences import fence
+from marketplace.protocol import templates
+from marketplace.protocol.templates import Section
+
+HISTORY_MESSAGES = 20
+HISTORY_TOKENS = 8_000
+SKILL_TOKENS = 8_000
+ADMIN_PARTS = ("admin_profile", "admin_notes", "admin_relays")
+LIVE = frozenset({"message", "triggering_event"})
+_ADMIN_TITLES = {
+    "admin_profile": "Your admin's profile",
+    "admin_notes": "Your admin's recent notes",
+    "admin_relays": "Your admin's relays",
+}
+REASONS = {
+    "compose": "The skill names no context mode: adopted skills are composed in their order.",
+    "none": "No skill was invoked: adopted skills are composed in their order.",
+    "inject": "Context mode inject: the soul first, then the skill's instructions.",
+    "override": "Context mode override: the skill stands in place of the soul's instructions.",
+    "full": "Context mode full: only the skill's own template.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SkillText:
+    """What the context needs of a skill."""
+
+    name: str
+    template: str
+    rule: str = "compose"
+    action: str = "llm"
+    trusted: bool = True  # the owner pinned this version
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: str
+    content: str
+
+    def to_dict(self) -> dict[str, str]:
+        return {"role": self.role, "content": self.content}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    name: str  # soul, skill:<name>, admin, history, input, …
+    tokens: int
+
+
+def _characters(text: str) -> int:
+    return -(-len(text) // 4)
+
+
+@dataclass(frozen=True)
+class ContextInput:
+    """Everything a context is made of; nothing is fetched later."""
+
+    mark: str  # of the fences, unguessable and the same for one run
+    soul: str = ""
+    invoked: SkillText | None = None
+    adopted: tuple[SkillText, ...] = ()  # always on, in list order
+    values: Mapping[str, str] = field(default_factory=dict)  # variables that a tool resolved
+    arguments: Mapping[str, str] = field(default_factory=dict)  # this run's own {{names}}
+    message: str | None = None
+    event: str | None = None  # the triggering event as JSON
+    history: tuple[Message, ...] = ()
+    catalogue: str = ""  # of skills on demand
+    skill_tokens: int = SKILL_TOKENS
+    count: Callable[[str], int] = _characters  # tokens of a text
+
+    @property
+    def rule(self) -> str:
+        return self.invoked.rule if self.invoked else "compose"
+
+
+@dataclass(frozen=True)
+class Context:
+    rule: str
+    reason: str
+    messages: tuple[Message, ...]
+    parts: tuple[Part, ...]
+    warnings: tuple[str, ...]
+
+
+def names_used(given: ContextInput) -> tuple[str, ...]:
+    """The variables that resolving is worth for this context, in order, each once."""
+    rule, names = given.rule, list[str]()
+    soul = templates.sections(given.soul)
+    if rule == "override":
+        soul = tuple(section for section in soul if section.role != "system")
+    own = templates.variables(given.invoked.template) if given.invoked else ()
+    if rule != "full" or "soul" in own:
+        names += [name for section in soul for name in templates.variables(section.text)]
+    if rule == "compose":
+        for skill in given.adopted:
+            names += [name for section in _contributed(skill, given) for name in templates.variables(section.text)]
+    names += own
+    if rule in {"inject", "override"}:
+        names += [name for name in ADMIN_PARTS if name not in names]
+    return tuple(dict.fromkeys(names))
+
+
+def assemble(given: ContextInput) -> Context:
+    """The messages by the rule of the invoked skill."""
+    return _Assembly(given).context()
+
+
+def _contributed(skill: SkillText, given: ContextInput) -> tuple[Section, ...]:
+    """What an adopted skill adds: all of it when invoked, else its system sections at most."""
+    if given.invoked and skill.name == given.invoked.name:
+        return ()
+    if skill.rule in {"full", "override"} or skill.action == "template":
+        return ()
+    return tuple(section for section in templates.sections(skill.template) if section.role == "system")
+
+
+class _Assembly:
+    """One context in the making."""
+
+    def __init__(self, given: ContextInput) -> None:
+        self.given = given
+        self.warnings: dict[str, None] = {}
+        self.messages: list[Message] = []
+        self.parts: list[Part] = []
+        self.named: set[str] = set()
+        self.values = self._values()
+
+    def context(self) -> Context:
+        given, rule = self.given, self.given.rule
+        self._soul(rule)
+        if rule == "compose":
+            for skill in given.adopted:
+                if given.invoked and skill.name == given.invoked.name:
+                    self._skill_head(skill)
+                else:
+                    self._add(f"skill:{skill.name}", _contributed(skill, given), given.skill_tokens)
+        if given.invoked and not self._placed(rule):
+            self._skill_head(given.invoked)
+        if rule in {"inject", "override"}:
+            self._admin()
+        if given.catalogue:
+            self._say("catalogue", "user", given.catalogue)
+        self._rest()
+        reason = REASONS[rule if given.invoked or rule != "compose" else "none"]
+        return Context(rule, reason, tuple(self.messages), tuple(self.parts), tuple(self.warnings))
+
+    def _placed(self, rule: str) -> bool:
+        """Whether the invoked skill already stands at its place in the list."""
+        return rule == "compose" and any(skill.name == self.given.invoked.name for skill in self.given.adopted)  # type: ignore[union-attr]
+
+    def _values(self) -> dict[str, str]:
+        given = self.given
+        values = {**given.arguments, **given.values}
+        values["message"] = given.message or ""
+        values["triggering_event"] = fence("event", given.event, given.mark) if given.event is not None else ""
+        values["soul"] = ""
+        soul = [self._expand(section.text, values) for section in templates.sections(given.soul)]
+        values["soul"] = "\n\n".join(soul)
+        self.warnings.clear()  # the soul's own are reported where it is used
+        self.named.clear()
+        return values
+
+    def _soul(self, rule: str) -> None:
+        sections = templates.sections(self.given.soul)
+        if rule == "full":
+            return
+        if rule == "override":
+            sections = tuple(section for section in sections if section.role != "system")
+            own = templates.sections(self.given.invoked.template) if self.given.invoked else ()
+            self._add(f"skill:{self._invoked_name()}", _leading(own), self.given.skill_tokens)
+        self._add("soul", sections)
+
+    def _invoked_name(self) -> str:
+        return self.given.invoked.name if self.given.invoked else ""
+
+    def _skill_head(self, skill: SkillText) -> None:
+        """The leading system sections; what follows them may hold the live input and comes later."""
+        if skill.rule != "override":
+            self._add(f"skill:{skill.name}", _leading(templates.sections(skill.template)), self.given.skill_tokens)
+
+    def _rest(self) -> None:
+        """The skill's own turns, history and live input, the live one last."""
+        given = self.given
+        own = templates.sections(given.invoked.template) if given.invoked else ()
+        tail = own[len(_leading(own)) :]
+        live = any(LIVE & set(templates.variables(section.text)) for section in tail if section.role == "user")
+        if not live:
+            self._add(f"skill:{self._invoked_name()}", tail, given.skill_tokens)
+        if given.rule != "full":
+            self._history()
+        if live:
+            self._add(f"skill:{self._invoked_name()}", tail, given.skill_tokens)
+            return
+        if given.rule == "full" and any(section.role == "user" for section in tail):
+            return
+        self._live_input()
+
+    def _live_input(self) -> None:
+        given = self.given
+        if given.message:
+            self._say("input", "user", given.message)
+        elif given.event is not None:
+            self._say("input", "user", self.values["triggering_event"])
+
+    def _admin(self) -> None:
+        for name in ADMIN_PARTS:
+            text = self.given.values.get(name, "")
+            if text and name not in self.named:
+                self._say("admin", "system", f"{_ADMIN_TITLES[name]}:\n{text}")
+
+    def _history(self) -> None:
+        kept, total = [], 0
+        for message in reversed(self.given.history[-HISTORY_MESSAGES:]):
+            total += self.given.count(message.content)
+            if total > HISTORY_TOKENS:
+                break
+            kept.append(message)
+        if len(kept) < len(self.given.history):
+            self._warn(f"{len(self.given.history) - len(kept)} older messages were left out.")
+        for message in reversed(kept):
+            self._say("history", message.role, message.content)
+
+    def _add(self, part: str, sections: tuple[Section, ...], limit: int | None = None) -> None:
+        for section in sections:
+            text = self._expand(section.text, self.values)
+            if limit is not None:
+                text = self._cut(part, text, limit)
+            self._say(part, section.role, text)
+
+    def _expand(self, text: str, values: Mapping[str, str]) -> str:
+        self.named.update(templates.variables(text))
+        expanded = templates.expand(text, values)
+        for name in expanded.unknown:
+            self._warn(f"“{name}” is not known here and became empty.")
+        return expanded.text
+
+    def _cut(self, part: str, text: str, limit: int) -> str:
+        tokens = self.given.count(text)
+        if tokens <= limit:
+            return text
+        kept = text[: len(text) * limit // tokens]
+        self._warn(f"{part} was cut from {tokens} to about {limit} tokens.")
+        return f"{kept}\n[cut here: {tokens - limit} more tokens]"
+
+    def _say(self, part: str, role: str, text: str) -> None:
+        if not text.strip():
+            return
+        self.messages.append(Message(role, text))
+        tokens = self.given.count(text)
+        for at, known in enumerate(self.parts):
+            if known.name == part:
+                self.parts[at] = replace(known, tokens=known.tokens + tokens)
+                return
+        self.parts.append(Part(part, tokens))
+
+    def _warn(self, words: str) -> None:
+        self.warnings[words] = None
+
+
+def _leading(sections: tuple[Section, ...]) -> tuple[Section, ...]:
+    """The system sections before the first turn of a conversation."""
+    end = next((at for at, section in enumerate(sections) if section.role != "system"), len(sections))
+    return sections[:end]

@@ -1,0 +1,96 @@
+"""Usage and a price become a Decimal, or unknown (None); token classes never overlap."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+ZERO = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens by class, each counted once."""
+
+    input: int = 0  # without cached
+    cached: int = 0
+    output: int = 0  # without reasoning
+    reasoning: int = 0
+    known: bool = True  # False: the provider said nothing usable
+    consistent: bool = True  # False: its numbers contradict each other
+
+    @property
+    def total(self) -> int:
+        return self.input + self.cached + self.output + self.reasoning
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per token."""
+
+    input: Decimal
+    output: Decimal
+    cached: Decimal | None = None  # None: as input
+    reasoning: Decimal | None = None  # None: as output
+    version: str = ""  # of the price table
+    window: int | None = None  # tokens of the context window
+
+
+FREE = Price(ZERO, ZERO, version="free")
+
+
+def read_usage(raw: Any) -> Usage:
+    """The classes from an OpenAI-shaped usage object, whose prompt and completion include the details."""
+    if not isinstance(raw, dict):
+        return Usage(known=False)
+    prompt, completion = _count(raw.get("prompt_tokens")), _count(raw.get("completion_tokens"))
+    if prompt is None and completion is None:
+        return Usage(known=False)
+    cached = _detail(raw.get("prompt_tokens_details"), "cached_tokens")
+    reasoning = _detail(raw.get("completion_tokens_details"), "reasoning_tokens")
+    prompt, completion = prompt or 0, completion or 0
+    consistent = cached <= prompt and reasoning <= completion
+    cached, reasoning = min(cached, prompt), min(reasoning, completion)
+    return Usage(prompt - cached, cached, completion - reasoning, reasoning, consistent=consistent)
+
+
+def cost(usage: Usage, price: Price | None) -> Decimal | None:
+    """US dollars, or None where usage or price is unknown."""
+    if price is FREE or (price is not None and price.version == FREE.version):
+        return ZERO
+    if price is None or not usage.known:
+        return None
+    cached = price.input if price.cached is None else price.cached
+    reasoning = price.output if price.reasoning is None else price.reasoning
+    return usage.input * price.input + usage.cached * cached + usage.output * price.output + usage.reasoning * reasoning
+
+
+def worst_case(input_tokens: int, max_tokens: int, price: Price | None) -> Decimal | None:
+    """The most a call may cost: nothing cached, the answer at its limit."""
+    if price is None:
+        return None
+    dearest = max(price.output, price.reasoning or ZERO)
+    return input_tokens * price.input + max_tokens * dearest
+
+
+def total(amounts: Iterable[Decimal | None]) -> tuple[Decimal, int]:
+    """The sum of what is known, and how many are not."""
+    known, unknown = ZERO, 0
+    for amount in amounts:
+        if amount is None:
+            unknown += 1
+        else:
+            known += amount
+    return known, unknown
+
+
+def _count(value: Any) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, float) and value.is_integer() and value >= 0:
+        return int(value)
+    return None
+
+
+def _detail(details: Any, name: str) -> int:
+    return (_count(details.get(name)) or 0) if isinstance(details, dict) else 0
