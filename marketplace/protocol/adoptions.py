@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from marketplace.protocol.events import Address, Draft, Event, Tags
 from marketplace.protocol.kinds import SKILLS
@@ -13,8 +14,7 @@ class Entry:
     hint: str = ""  # a relay where it was found
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(NamedTuple):
     tag: tuple[str, ...]
     reason: str
 
@@ -32,14 +32,15 @@ class AdoptionList:
     def addresses(self) -> tuple[Address, ...]:
         return tuple(entry.address for entry in self.entries)
 
-    def adding(self, address: Address, hint: str = "") -> "AdoptionList":
+    def with_(self, address: Address, hint: str = "") -> "AdoptionList":
         """The same list with the skill at its end; unchanged when it is there."""
         if address in self.addresses:
             return self
         tag = ("a", str(address), hint) if hint else ("a", str(address))
         return replace(self, entries=(*self.entries, Entry(address, hint)), tags=(*self.tags, tag))
 
-    def removing(self, address: Address) -> "AdoptionList":
+    def without(self, address: Address) -> "AdoptionList":
+        """The same list without the skill, whichever of its tags named it."""
         kept = tuple(entry for entry in self.entries if entry.address != address)
         tags = tuple(tag for tag in self.tags if not _names(tag, address))
         return replace(self, entries=kept, tags=tags)

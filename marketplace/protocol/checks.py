@@ -4,11 +4,12 @@ import hashlib
 import json
 import math
 import re
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from coincurve import PublicKeyXOnly
 
-from marketplace.protocol.events import HEX64, Event, Tags, canonical, canonical_verbatim
+from marketplace.protocol.events import HEX64, Event, canonical, canonical_verbatim
 
 MAX_BYTES = 65_536
 MAX_TAGS = 2_000
@@ -20,7 +21,6 @@ _HEX128 = re.compile(r"[0-9a-f]{128}\Z")
 # An unfinished string runs to the end, so that each character is looked at once.
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
-_FIELDS = ("id", "pubkey", "created_at", "kind", "tags", "content", "sig")
 
 
 class Refused(Exception):
@@ -42,7 +42,8 @@ def parse(raw: str | bytes | dict[str, Any]) -> Event:
     """The event by shape, size and depth only. Raises Refused."""
     row = raw if isinstance(raw, dict) else _load(raw)
     try:
-        event_id, pubkey, created_at, kind, tags, content, sig = (row[name] for name in _FIELDS)
+        event_id, pubkey, created_at, kind = row["id"], row["pubkey"], row["created_at"], row["kind"]
+        tags, content, sig = row["tags"], row["content"], row["sig"]
     except KeyError as error:
         raise Refused("shape", f"The field {error} is missing.") from None
     if type(event_id) is not str or not HEX64.match(event_id):
@@ -57,8 +58,9 @@ def parse(raw: str | bytes | dict[str, Any]) -> Event:
         _shape("kind", "a whole number up to 65535")
     if type(content) is not str:
         _shape("content", "text")
-    event = Event(event_id, pubkey, created_at, kind, _tags(tags), content, sig)
-    if isinstance(raw, dict):
+    length = _length_of_tags(tags)
+    event = Event(event_id, pubkey, created_at, kind, tuple(map(tuple, tags)), content, sig)
+    if length + len(content) > MAX_BYTES // 8:  # else too small, whatever its characters take as JSON
         _check_size(event)
     return event
 
@@ -76,7 +78,7 @@ def verify(event: Event) -> None:
     if digest.hex() != event.id:
         raise Refused("bad-id", "The id is not the hash of the event.")
     try:
-        valid = PublicKeyXOnly(bytes.fromhex(event.pubkey)).verify(bytes.fromhex(event.sig), digest)
+        valid = _key(event.pubkey).verify(bytes.fromhex(event.sig), digest)
     except ValueError:
         raise Refused("bad-key", "The public key is not on the curve.") from None
     if not valid:
@@ -95,61 +97,59 @@ def strict_json(text: str) -> Any:
     if _too_deep(text):
         raise Refused("depth", f"The JSON is nested deeper than {MAX_DEPTH} levels.")
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite)
+        return _strict.decode(text)
     except (ValueError, RecursionError) as error:
         raise Refused("json", f"This is not JSON: {str(error)[:120]}") from None
 
 
 def _load(raw: str | bytes) -> dict[str, Any]:
+    if len(raw) > MAX_BYTES * 6:  # every byte may have been escaped as \u00xx
+        raise Refused("size", f"The event is larger than {MAX_BYTES} bytes.")
     if isinstance(raw, bytes):
-        if len(raw) > MAX_BYTES * 2:
-            raise Refused("size", f"The event is larger than {MAX_BYTES} bytes.")
         try:
             raw = raw.decode()
         except UnicodeDecodeError:
             raise Refused("unicode", "The text is not UTF-8.") from None
-    if len(raw) > MAX_BYTES * 6:  # every byte may have been escaped as \u00xx
-        raise Refused("size", f"The event is larger than {MAX_BYTES} bytes.")
     row = strict_json(raw)
     if not isinstance(row, dict):
         raise Refused("shape", "An event is a JSON object.")
-    if len(raw) > MAX_BYTES // 4:
-        _check_raw_size(raw)
     return row
 
 
-def _check_raw_size(raw: str) -> None:
+def _check_size(event: Event) -> None:
+    """Measured as relays do, on the compact JSON."""
     try:
-        size = len(raw.encode())
+        size = len(event.to_json().encode())
     except UnicodeEncodeError:
         raise Refused("unicode", "The text holds half a surrogate pair.") from None
     if size > MAX_BYTES:
         raise Refused("size", f"The event is larger than {MAX_BYTES} bytes.")
 
 
-def _check_size(event: Event) -> None:
-    """A cheap upper bound first: most events are far below the limit."""
-    bound = len(event.content) + sum(len(value) + 3 for tag in event.tags for value in tag)
-    if bound > MAX_BYTES // 8:
-        _check_raw_size(event.to_json())
+@lru_cache(maxsize=4_096)  # authors come back; decompressing a key is a seventh of a check
+def _key(pubkey: str) -> PublicKeyXOnly:
+    return PublicKeyXOnly(bytes.fromhex(pubkey))
 
 
 def _shape(field: str, wanted: str) -> NoReturn:
     raise Refused("shape", f"{field} is not {wanted}.")
 
 
-def _tags(tags: object) -> Tags:
-    if type(tags) is not list and type(tags) is not tuple:
+def _length_of_tags(tags: object) -> int:
+    """About how many characters they have as JSON; refuses what is not a list of lists of texts."""
+    if not isinstance(tags, list | tuple):
         _shape("tags", "a list")
     if len(tags) > MAX_TAGS:
         raise Refused("size", f"The event has more than {MAX_TAGS} tags.")
+    length = 0
     for tag in tags:
-        if (type(tag) is not list and type(tag) is not tuple) or not tag:
+        if not isinstance(tag, list | tuple) or not tag:
             _shape("a tag", "a list with at least a name")
-        for value in tag:
-            if type(value) is not str:
-                _shape("a tag", "a list of texts")
-    return tuple(map(tuple, tags))
+        try:
+            length += len("".join(tag)) + 3 * len(tag)
+        except TypeError:
+            _shape("a tag", "a list of texts")
+    return length
 
 
 def _too_deep(text: str) -> bool:
@@ -180,6 +180,9 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError("a number is out of range")
     return number
+
+
+_strict = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite)
 
 
 __all__ = ["FUTURE_SECONDS", "HEX64", "MAX_BYTES", "Refused", "check", "parse", "strict_json", "verify"]

@@ -27,12 +27,12 @@ def adopt(identity: Identity, address: Address, now: int) -> Publication | None:
     Raises PublishError, and signing.NotHeld for a key that signs elsewhere.
     """
     hint = _hint(address)
-    return _change(identity, now, f"adopt {address.d}", lambda old: old.adding(address, hint))
+    return _change(identity, now, f"adopt {address.d}", lambda old: old.with_(address, hint))
 
 
 def unadopt(identity: Identity, address: Address, now: int) -> Publication | None:
     """Publish the list without a skill; None when it is not on it. Raises as `adopt`."""
-    return _change(identity, now, f"un-adopt {address.d}", lambda old: old.removing(address))
+    return _change(identity, now, f"un-adopt {address.d}", lambda old: old.without(address))
 
 
 def reorder(identity: Identity, addresses: Sequence[Address], now: int) -> Publication | None:
