@@ -1,0 +1,27 @@
+"""Tokens are counted offline, at first use, and without litellm."""
+
+import subprocess
+import sys
+import time
+
+from agents import tokens
+
+
+def test_words_are_counted_as_the_encoding_has_them():
+    assert tokens.count("hello world") == 2
+    assert tokens.count("") == 0
+
+
+def test_special_tokens_in_somebodys_text_are_text():
+    assert tokens.count("<|endoftext|>") > 1
+
+
+def test_a_long_text_without_a_space_is_counted_in_time():
+    start = time.monotonic()
+    assert tokens.count("x" * 200_000) > 20_000
+    assert time.monotonic() - start < 5
+
+
+def test_counting_does_not_import_litellm():
+    program = "import sys\nfrom agents import tokens\ntokens.count('a')\nassert 'litellm' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
