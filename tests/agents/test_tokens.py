@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 
-from agents import tokens
+from agents.llm import tokens
 
 
 def test_words_are_counted_as_the_encoding_has_them():
@@ -23,5 +23,5 @@ def test_a_long_text_without_a_space_is_counted_in_time():
 
 
 def test_counting_does_not_import_litellm():
-    program = "import sys\nfrom agents import tokens\ntokens.count('a')\nassert 'litellm' not in sys.modules"
+    program = "import sys\nfrom agents.llm import tokens\ntokens.count('a')\nassert 'litellm' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
