@@ -111,6 +111,7 @@ class Run(models.Model):
                 name="run_open",
                 condition=Q(status__in=["queued", "running", "waiting"]),
             ),
+            models.Index(fields=["created_at"], name="run_by_time"),
             models.Index(fields=["trigger", "-created_at"], name="run_of_trigger"),
             models.Index(fields=["skill_address", "-created_at"], name="run_of_skill"),
         ]

@@ -6,6 +6,7 @@ ToolError                 words for the model, never with a secret
     ToolFailed            it was tried and did not work; `unknown` when it may have worked
 """
 
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from agents.engine.fences import fence
 from agents.tools.schemas import documentation, problem, schema_of
 
 if TYPE_CHECKING:
@@ -82,7 +84,7 @@ class ToolContext:
     recalled: Mapping[str, Any] = field(default_factory=dict)
     remember: Callable[[dict[str, Any]], None] = lambda intent: None
     flag: Callable[[str], None] = lambda words: None  # marks the run for its owner
-    fence: Callable[[str, str], str] | None = None  # (source, text) -> the text between unguessable marks
+    mark: str = field(default_factory=lambda: secrets.token_hex(8))  # of the run's fences
     seconds: float = 20.0  # how long the call may take
 
     def __post_init__(self) -> None:
@@ -95,9 +97,7 @@ class ToolContext:
 
     def fenced(self, source: str, text: str) -> str:
         """What others wrote, marked as such."""
-        from agents.tools.fences import fence
-
-        return (self.fence or fence)(source, text)
+        return fence(source, text, self.mark)
 
 
 def call(tools: Mapping[str, Tool], ctx: ToolContext, name: str, arguments: dict[str, Any]) -> str:
