@@ -1,0 +1,106 @@
+"""Calling tools: rights, the owner's approval, and every effect at most once."""
+
+from typing import NoReturn
+
+from django.utils import timezone
+
+from agents.engine.fences import fence
+from agents.engine.loop import ToolProblem
+from agents.engine.outcomes import Call
+from agents.models import Run, Step
+from agents.runner.errors import Waits
+from agents.runner.journal import Journal
+from agents.runner.lease import Lease
+from agents.runner.loading import Loaded, mark
+from agents.tools import TOOLS, Tool, ToolContext, ToolFailed, ToolRefused, call
+
+APPROVED, DECLINED = "approved", "declined"  # what the owner's decision writes into a waiting step's outcome
+LONGEST_KEPT = 100_000  # characters of a reply kept with the step
+
+
+class Calling:
+    """The tools of one run."""
+
+    def __init__(self, run: Run, loaded: Loaded, journal: Journal, lease: Lease) -> None:
+        self.run, self.loaded, self.journal, self.lease = run, loaded, journal, lease
+
+    def call(self, asked: Call, turn: int) -> str:
+        """The tool's text. Raises ToolProblem for the model to read; Waits where the owner must decide first."""
+        step = self.journal.finished(Step.Kind.TOOL, turn, asked.id)
+        tool = TOOLS.get(asked.name)
+        if step is not None and step.state not in {Step.State.RUNNING, Step.State.WAITING}:
+            return self._recorded(step)
+        self.lease.check()
+        if step is None:
+            step = self._begin(asked, turn, tool)
+        elif step.state == Step.State.WAITING:
+            self._decided(step)
+        elif tool is not None and not tool.repeatable:
+            words = "The outcome of this call is unknown: the worker ended in the middle. It was not repeated."
+            self.journal.end(step, Step.State.UNKNOWN, outcome="unknown", error=words, text=f"Error: {words}")
+            raise ToolProblem(words)
+        return self._carry_out(step, asked)
+
+    def _begin(self, asked: Call, turn: int, tool: Tool | None) -> Step:
+        waits = tool is not None and tool.risk != "reads" and self.run.autonomy == "suggest"
+        waits = waits and asked.name in self.loaded.granted
+        step = self.journal.begin(
+            Step.Kind.TOOL,
+            asked.name or "unknown",
+            turn,
+            call_id=asked.id[:200],
+            risk=tool.risk if tool else "",
+            input={"arguments": asked.arguments},
+            state=Step.State.WAITING if waits else Step.State.RUNNING,
+        )
+        if waits:
+            self._ask_owner(step)
+        return step
+
+    def _ask_owner(self, step: Step) -> NoReturn:
+        raise Waits("approval", f"{step.name} waits for your approval.", None)
+
+    def _decided(self, step: Step) -> None:
+        """What the owner said of a waiting step; raises again while nothing was said."""
+        if step.outcome == DECLINED:
+            words = "The owner declined this call."
+            self.journal.end(step, Step.State.REFUSED, error=words, text=f"Error: {words}")
+            raise ToolProblem(words)
+        if step.outcome != APPROVED:
+            self._ask_owner(step)
+        self.journal.write(step, {"state": Step.State.RUNNING, "started_at": timezone.now()})
+
+    def _carry_out(self, step: Step, asked: Call) -> str:
+        ctx = ToolContext(
+            agent=self.run.agent,
+            now=timezone.now(),
+            granted=frozenset(self.loaded.granted),
+            run=self.run,
+            recalled=step.intent or {},
+            remember=lambda intent: self.journal.remember(step, intent),
+            flag=self._flag,
+            fence=lambda source, text: fence(source, text, mark(self.run)),
+        )
+        try:
+            text = call(ctx, asked.name, asked.arguments)
+        except ToolRefused as refused:
+            self._end_badly(step, Step.State.REFUSED, "refused", str(refused))
+        except ToolFailed as failed:
+            state = Step.State.UNKNOWN if failed.unknown else Step.State.FAILED
+            self._end_badly(step, state, "unknown" if failed.unknown else "failed", str(failed))
+        self.journal.end(step, Step.State.DONE, text=text[:LONGEST_KEPT], outcome="done")
+        return text
+
+    def _end_badly(self, step: Step, state: str, outcome: str, words: str) -> NoReturn:
+        self.journal.end(step, state, outcome=outcome, error=words, text=f"Error: {words}")
+        raise ToolProblem(words)
+
+    def _flag(self, words: str) -> None:
+        self.run.warnings = [*self.run.warnings, words]
+        Run.objects.filter(pk=self.run.pk).update(warnings=self.run.warnings)
+
+    def _recorded(self, step: Step) -> str:
+        """The reply an earlier worker got."""
+        if step.state == Step.State.DONE:
+            return step.text
+        raise ToolProblem(step.error or "This call did not work.")

@@ -1,0 +1,87 @@
+"""The run's steps as rows: intent before an effect, result after it, replay after a restart."""
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Value
+from django.utils import timezone
+
+from agents.engine.costs import Usage
+from agents.models import Reservation, Run, Step
+from agents.models.money import MoneyField
+
+
+class Journal:
+    """All steps of one run, in order; read once, written one at a time."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.steps: list[Step] = list(run.steps.all())
+
+    def finished(self, kind: str, turn: int, call_id: str = "") -> Step | None:
+        """An earlier step of this very place, whatever its state; the newest of several attempts."""
+        found = [s for s in self.steps if s.kind == kind and s.turn == turn and s.call_id == call_id]
+        return found[-1] if found else None
+
+    def begin(self, kind: str, name: str, turn: int = 0, **values: Any) -> Step:
+        step = Step(
+            run=self.run,
+            position=self.steps[-1].position + 1 if self.steps else 1,
+            kind=kind,
+            name=name[:200],
+            turn=turn,
+            started_at=timezone.now(),
+            **values,
+        )
+        step.save(force_insert=True)
+        self.steps.append(step)
+        return step
+
+    def reserve(self, step: Step, amount: Decimal | None) -> None:
+        """The worst case of a call, counted as spent until it is settled."""
+        if amount:
+            Reservation.objects.create(step=step, agent=self.run.agent, amount=amount, at=step.started_at)
+
+    def end(self, step: Step, state: str, **values: Any) -> None:
+        step.state = state
+        step.finished_at = timezone.now()
+        self.write(step, {"state": state, "finished_at": step.finished_at, **values})
+
+    def remember(self, step: Step, intent: dict[str, Any]) -> None:
+        """Stored when it returns: what a retry must repeat exactly."""
+        self.write(step, {"intent": intent})
+
+    def charge(self, step: Step, usage: Usage, cost: Decimal | None, estimated: bool, **values: Any) -> None:
+        """Tokens and money of one attempt, on the step and on the run's totals, in one transaction."""
+        tokens = {
+            "input_tokens": usage.input,
+            "cached_tokens": usage.cached,
+            "output_tokens": usage.output,
+            "reasoning_tokens": usage.reasoning,
+        }
+        with transaction.atomic():
+            self.write(step, {**tokens, "cost": cost, "estimated": estimated, **values})
+            Reservation.objects.filter(step=step).update(settled=cost if cost is not None else F("amount"))
+            totals: dict[str, Any] = {name: F(name) + value for name, value in tokens.items() if value}
+            if cost is None:
+                totals["unknown_costs"] = F("unknown_costs") + 1
+            elif cost:
+                totals["cost"] = F("cost") + Value(cost, MoneyField())
+            if totals:
+                Run.objects.filter(pk=self.run.pk).update(**totals)
+
+    def close(self, steps: Iterable[Step] | None = None) -> None:
+        """What is still open when the run ends never got its result."""
+        for step in steps or self.steps:
+            if step.state == Step.State.RUNNING:
+                self.end(step, Step.State.UNKNOWN, outcome="abandoned", error="No result was recorded.")
+
+    def write(self, step: Step, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            setattr(step, name, value)
+        Step.objects.filter(pk=step.pk).update(**values)
+
+
+NO_USAGE = Usage(known=False)
