@@ -16,3 +16,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("publications/<int:pk>/", publications.publication, name="publication"),
     path("publications/<int:pk>/retry/", publications.publication_retry, name="publication_retry"),
 ]
+
+handler400 = "marketplace.views.errors.bad_request"
+handler403 = "marketplace.views.errors.forbidden"
+handler404 = "marketplace.views.errors.not_found"
+handler500 = "marketplace.views.errors.server_error"
