@@ -1,7 +1,7 @@
 """NIP-01 filters: read strictly, since a filter that lost a word would match everything."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from marketplace.protocol import nip19
@@ -31,6 +31,12 @@ class Filter:
 
     def __hash__(self) -> int:
         return hash((self.ids, self.authors, self.kinds, self.since, self.until, tuple(sorted(self.tags))))
+
+    @property
+    def unfilled(self) -> frozenset[str]:
+        """The key placeholders still in it; such a filter is not ready to subscribe."""
+        keys = self.tags.get("p", frozenset()) | (self.authors or frozenset())
+        return keys & KEY_PLACEHOLDERS
 
     @property
     def narrows(self) -> bool:
@@ -106,14 +112,21 @@ def read_filter(row: object, *, own_input: bool = False) -> tuple[Filter | None,
     return found, []
 
 
-def fill_keys(row: object, admin: str, agent: str) -> Any:
-    """The filter's JSON with <admin_pubkey> and <agent_pubkey> replaced; an unset one stays."""
+def fill_placeholders(filters: Iterable[Filter], admin: str, agent: str) -> tuple[Filter, ...]:
+    """With <admin_pubkey> and <agent_pubkey> replaced by hex keys; an empty key leaves its placeholder."""
     keys = {"<admin_pubkey>": admin or "<admin_pubkey>", "<agent_pubkey>": agent or "<agent_pubkey>"}
-    if isinstance(row, list):
-        return [fill_keys(item, admin, agent) for item in row]
-    if isinstance(row, dict):
-        return {name: fill_keys(value, admin, agent) for name, value in row.items()}
-    return keys.get(row, row) if isinstance(row, str) else row
+
+    def filled(values: frozenset[str]) -> frozenset[str]:
+        return frozenset(keys.get(value, value) for value in values)
+
+    return tuple(
+        replace(
+            wanted,
+            authors=None if wanted.authors is None else filled(wanted.authors),
+            tags={name: filled(values) if name == "p" else values for name, values in wanted.tags.items()},
+        )
+        for wanted in filters
+    )
 
 
 def _is_tag(key: str) -> bool:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from marketplace.protocol.problems import Problem
@@ -73,6 +73,22 @@ def to_tags(params: RunParams) -> list[list[str]]:
 
 def to_content(params: RunParams) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in params.set().items()}
+
+
+def tidy(params: RunParams) -> RunParams:
+    """Without what says nothing: an empty model chain, a tool named twice."""
+    tools = tuple(dict.fromkeys(params.tools)) if isinstance(params.tools, tuple) else params.tools
+    return replace(params, llm=(params.llm or "").strip() or None, tools=tools)
+
+
+def problems_of(params: RunParams) -> list[Problem]:
+    """What would not read back as it was written, from the tags or from the content."""
+    found: list[Problem] = []
+    tags = from_tags([tuple(tag) for tag in to_tags(params)], found)
+    for name in NAMES:
+        if getattr(tags, name) != getattr(params, name) and name not in {problem.field for problem in found}:
+            found.append(Problem(name, f"{name} holds something that would not read back as written."))
+    return [replace(problem, level="error") for problem in found]
 
 
 def _one(first: Mapping[str, tuple[str, ...]], name: str) -> str | None:

@@ -1,26 +1,24 @@
 """Skills of both generations: a tolerant reader, a strict writer, one spec between them."""
 
 import json
-from collections.abc import Mapping
+import re
 from dataclasses import dataclass, field, replace
-from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
-from marketplace.protocol import parameters, templates
-from marketplace.protocol.checks import MAX_BYTES, MAX_TAGS, Refused, strict_json
+from marketplace.protocol import contents, parameters, templates, triggers
+from marketplace.protocol.checks import MAX_BYTES, MAX_TAGS
 from marketplace.protocol.events import Draft, Event, Tag, Tags
 from marketplace.protocol.kinds import PRIVATE_SKILL, SKILL
 from marketplace.protocol.parameters import NOTHING_SET, RunParams
 from marketplace.protocol.problems import NotWritable, Problem
-from marketplace.protocol.triggers import TAG_NAMES, TriggerSpec, read_trigger, write_trigger
-from marketplace.protocol.vocabulary import CONTEXT_MODES
+from marketplace.protocol.triggers import TriggerSpec, read_trigger, tag_names, write_trigger
 
 MAX_D_BYTES = 184  # longer: relays do not index the address, and adoptions are missed
 MAX_PRIVATE_BYTES = 40_000
 _FRAME_BYTES = 400  # id, key, signature, kind and time of an event
-GENERATION_A = frozenset({"context_mode", "llm", "tools", "soul", "max_tokens", "temperature"})
-_KNOWN_CONTENT = GENERATION_A | {"description", "template", "base", "seed"}
-_KNOWN_TAGS = TAG_NAMES | {"d", "scope", "description", "t", "license", "version"}
+# The id of an event with other control characters is not the same everywhere (NIP-01 and JSON differ).
+_UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
+_KNOWN_TAGS = frozenset({"d", "scope", "description", "t", "license", "version"})
 
 
 @dataclass(frozen=True)
@@ -90,30 +88,35 @@ def read_skill(event: Event | Draft, plaintext: str | None = None) -> SkillSpec:
     problems: list[Problem] = []
     trigger = read_trigger(event.tags)
     text = event.content if plaintext is None else plaintext
-    content, raw, readable = _content(text, trigger, problems)
+    sealed = event.kind == PRIVATE_SKILL and plaintext is None and text.lstrip()[:1] != "{"
+    if sealed:
+        problems.append(Problem("content", "The content is encrypted; only its author can read it."))
+    content, raw, readable = ({}, [], False) if sealed else contents.read_content(text, trigger, problems)
+    generation = "A" if contents.GENERATION_A & content.keys() else "B"
     if trigger:
         problems += trigger.problems
     spec = SkillSpec(
         d=event.value("d"),
         public=event.kind == SKILL,
-        description=_text(content, "description", problems) or event.value("description"),
-        template=_text(content, "template", problems),
-        context_mode=_mode(content, problems),
-        params=parameters.from_content(content, problems),
-        soul=_soul(content, problems),
-        base=_text(content, "base", problems) if "base" in content else None,
+        description=contents.text(content, "description", problems) or event.value("description"),
+        template=contents.text(content, "template", problems),
+        context_mode=contents.mode(content, problems),
+        params=parameters.from_content(content, problems) if generation == "A" else NOTHING_SET,
+        soul=contents.soul(content, problems),
+        base=contents.text(content, "base", problems) if content.get("base") is not None else None,
         topics=tuple(dict.fromkeys(topic for topic in event.values("t") if topic)),
         license=event.value("license"),
         version=event.value("version"),
         trigger=trigger,
-        trigger_tags=tuple(tag for tag in event.tags if tag[0] in TAG_NAMES) if trigger else (),
-        extra_content=tuple((key, text) for key, text in raw if key not in _KNOWN_CONTENT),
+        trigger_tags=tuple(tag for tag in event.tags if tag[0] in tag_names(trigger.kind)) if trigger else (),
+        extra_content=tuple((key, text) for key, text in raw if key not in contents.KNOWN[generation]),
         extra_tags=_extra_tags(event.tags, trigger),
-        generation="A" if GENERATION_A & content.keys() else "B",
+        generation=generation,
         readable=readable,
     )
-    found = [problem for problem in _own_problems(spec) if problem not in problems]
-    return replace(spec, problems=(*problems, *found))
+    if readable:
+        problems += [problem for problem in _own_problems(spec) if problem not in problems]
+    return replace(spec, problems=tuple(problems))
 
 
 def problems_of(spec: SkillSpec) -> tuple[Problem, ...]:
@@ -124,8 +127,13 @@ def problems_of(spec: SkillSpec) -> tuple[Problem, ...]:
     if spec.generation == "B" and spec.params and not spec.trigger:
         found.append(Problem("context_mode", "Model, tools and limits need a context mode or a trigger."))
     if spec.trigger:
-        found += [problem for problem in spec.trigger.problems if problem not in found]
-    content, tags = _written(spec)
+        found += [problem for problem in triggers.problems_of(spec.trigger) if problem not in found]
+    found += parameters.problems_of(parameters.tidy(spec.params))
+    content, tags = _written(normalised(spec))
+    if any(_UNSAFE.search(value) for tag in tags for value in tag) or _UNSAFE.search(content):
+        found.append(
+            Problem("", "A text holds a control character or half a character, which others read differently.")
+        )
     size = len(_json([tags, content]).encode("utf-8", "replace")) + _FRAME_BYTES
     if size > MAX_BYTES:
         found.append(Problem("template", f"The event would have about {size:,} bytes; relays take {MAX_BYTES:,}."))
@@ -141,7 +149,7 @@ def write_skill(spec: SkillSpec) -> tuple[str, Tags]:
     errors = tuple(problem for problem in problems_of(spec) if problem.level == "error")
     if errors:
         raise NotWritable(errors)
-    return _written(spec)
+    return _written(normalised(spec))
 
 
 def kind_of(spec: SkillSpec) -> int:
@@ -149,15 +157,37 @@ def kind_of(spec: SkillSpec) -> int:
 
 
 def normalised(spec: SkillSpec) -> SkillSpec:
-    """The spec as it reads back after writing."""
-    trigger = spec.trigger
+    """The spec as it reads back after writing: parameters in both places where both generations look."""
+    mode, soul = spec.context_mode, spec.soul
+    trigger, params = spec.trigger, parameters.tidy(spec.params)
+    if spec.generation == "A" and mode is None and soul is None and not params.set().keys() - {"seed"}:
+        mode = "inject"  # said aloud, or the content would read as generation B
+    generation = "A" if mode is not None or soul is not None else spec.generation
     if trigger and trigger.usable:
-        merged = {**spec.params.set(), **trigger.params.set()}
-        trigger = replace(trigger, params=RunParams(**merged))
-    return replace(spec, trigger=trigger)
+        merged = RunParams(**{**params.set(), **parameters.tidy(trigger.params).set()})
+        trigger = replace(trigger, params=merged, problems=())
+        params = params if generation == "A" else NOTHING_SET
+    return replace(
+        spec,
+        context_mode=mode,
+        generation=generation,
+        trigger=trigger,
+        params=params,
+        topics=tuple(dict.fromkeys(topic for topic in spec.topics if topic)),
+        extra_content=tuple((key, text) for key, text in spec.extra_content if key not in contents.KNOWN[generation]),
+        extra_tags=_still_extra(spec),
+    )
+
+
+def _still_extra(spec: SkillSpec) -> Tags:
+    """Without tags that, where they stand now, would be read as the skill's own."""
+    own = tag_names(spec.trigger.kind) if spec.trigger else frozenset()
+    own |= {name for name in ("description", "license", "version") if not getattr(spec, name)}
+    return tuple(tag for tag in spec.extra_tags if tag[0] not in own)
 
 
 def _written(spec: SkillSpec) -> tuple[str, Tags]:
+    """Content and tags of a normalised spec."""
     content: dict[str, Any] = {"description": spec.description}
     if spec.context_mode is not None:
         content["context_mode"] = spec.context_mode
@@ -179,9 +209,8 @@ def _tags(spec: SkillSpec) -> list[list[str]]:
     if spec.description:
         tags.append(["description", spec.description])
     tags += [["t", topic] for topic in spec.topics]
-    trigger = normalised(spec).trigger
-    if trigger is not None:
-        tags += write_trigger(trigger) if trigger.usable else [list(tag) for tag in spec.trigger_tags]
+    if spec.trigger is not None:
+        tags += write_trigger(spec.trigger) if spec.trigger.usable else [list(tag) for tag in spec.trigger_tags]
     if spec.license:
         tags.append(["license", spec.license])
     if spec.version:
@@ -207,74 +236,13 @@ def _own_problems(spec: SkillSpec) -> list[Problem]:
     return found
 
 
-def _content(
-    text: str, trigger: TriggerSpec | None, problems: list[Problem]
-) -> tuple[Mapping[str, Any], list[tuple[str, str]], bool]:
-    """The content's object, its top level as raw JSON, and whether it can be read."""
-    try:
-        row = strict_json(text)
-    except Refused as error:
-        if trigger and trigger.action == "template" and not text.lstrip().startswith("{"):
-            return {"template": text}, [], True
-        problems.append(Problem("content", f"The content is not a JSON object. {error}"))
-        return {}, [], False
-    if not isinstance(row, dict):
-        problems.append(Problem("content", "The content is JSON, but not an object."))
-        return {}, [], False
-    return row, _raw_fields(text) if row.keys() - _KNOWN_CONTENT else [], True
-
-
-def _raw_fields(text: str) -> list[tuple[str, str]]:
-    """Each top-level key with the exact text of its value; the text is known to be an object."""
-    decoder, at = json.JSONDecoder(), text.index("{") + 1
-    found: list[tuple[str, str]] = []
-    while True:
-        at = _skip(text, at, " \t\r\n,")
-        if text[at] == "}":
-            return found
-        key, at = scanstring(text, at + 1)
-        start = _skip(text, _skip(text, at, " \t\r\n") + 1, " \t\r\n")
-        _, at = decoder.raw_decode(text, start)
-        found.append((key, text[start:at]))
-
-
-def _skip(text: str, at: int, characters: str) -> int:
-    while text[at] in characters:
-        at += 1
-    return at
-
-
-def _text(content: Mapping[str, Any], name: str, problems: list[Problem]) -> str:
-    value = content.get(name)
-    if value is None or isinstance(value, str):
-        return value or ""
-    problems.append(Problem(name, f"{name} is not a text."))
-    return ""
-
-
-def _mode(content: Mapping[str, Any], problems: list[Problem]) -> str | None:
-    mode = content.get("context_mode")
-    if mode is None or (isinstance(mode, str) and mode in CONTEXT_MODES):
-        return mode
-    problems.append(Problem("context_mode", "context_mode is neither inject, full nor override; inject applies."))
-    return None
-
-
-def _soul(content: Mapping[str, Any], problems: list[Problem]) -> bool | None:
-    soul = content.get("soul")
-    if soul is None or isinstance(soul, bool):
-        return soul
-    problems.append(Problem("soul", "soul is neither true nor false."))
-    return None
-
-
 def _extra_tags(tags: Tags, trigger: TriggerSpec | None) -> Tags:
-    """What the writer does not write itself: unknown names, and known ones with more than it reads."""
+    """What the writer does not write itself: unknown names, and what stands a second time."""
+    of_trigger = tag_names(trigger.kind) if trigger else frozenset()
     seen: set[str] = set()
     extra: list[Tag] = []
     for tag in tags:
-        known = tag[0] in _KNOWN_TAGS and (trigger is not None or tag[0] not in TAG_NAMES)
-        if not known or (tag[0] in {"d", "scope", "description", "license", "version"} and tag[0] in seen):
+        if tag[0] not in _KNOWN_TAGS | of_trigger or (tag[0] in _KNOWN_TAGS - {"t"} and tag[0] in seen):
             extra.append(tag)
         seen.add(tag[0])
     return tuple(extra)

@@ -16,22 +16,24 @@ from marketplace.protocol.vocabulary import ACTIONS
 class TriggerKind(Protocol):
     """What each file of this package offers; `Data` is its own frozen dataclass."""
 
-    LABEL: str
-    TAGS: tuple[str, ...]
+    @property
+    def LABEL(self) -> str: ...
+    @property
+    def TAGS(self) -> tuple[str, ...]: ...
 
     def from_tags(self, tags: Sequence[Tag], *, own_input: bool = False) -> tuple[Any, list[Problem]]: ...
     def to_tags(self, data: Any) -> list[list[str]]: ...
     def in_words(self, data: Any) -> str: ...
+    def problems(self, data: Any) -> list[Problem]: ...
 
 
-KINDS: dict[str, Any] = {
+KINDS: dict[str, TriggerKind] = {
     "nostr-subscription": subscription,
     "cron": cron,
     "webhook": webhook,
     "chain": chain,
 }
-COMMON_TAGS = ("trigger", "action", "enabled", *parameters.NAMES)
-TAG_NAMES = frozenset(COMMON_TAGS).union(*(kind.TAGS for kind in KINDS.values()))
+_COMMON_TAGS = frozenset({"trigger", "action", "enabled", *parameters.NAMES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class TriggerSpec:
             return f"“{self.kind[:60]}” triggers are not usable here"
         if self.data is None:
             return f"{KINDS[self.kind].LABEL}, not usable: {self.problems[0].message if self.problems else ''}"
-        return str(KINDS[self.kind].in_words(self.data))
+        return KINDS[self.kind].in_words(self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def read_trigger(tags: Sequence[Tag], *, own_input: bool = False) -> TriggerSpec
     kind = next((tag[1] if len(tag) > 1 else "" for tag in tags if tag[0] == "trigger"), None)
     if kind is None:
         return None
-    problems: list[Problem] = []
+    problems = _repeated(tags, kind)
     action = _first(tags, "action") or "llm"
     if action not in ACTIONS:
         problems.append(Problem("action", f"The action is neither llm nor template but “{action[:40]}”."))
@@ -104,9 +106,33 @@ def write_trigger(spec: TriggerSpec) -> list[list[str]]:
     return tags + parameters.to_tags(spec.params)
 
 
-def slot_key(text: str) -> str:
-    """A short unique key for long or foreign delivery ids."""
+def problems_of(spec: TriggerSpec) -> list[Problem]:
+    """What stands against writing it: what the reader found, and what its data holds now."""
+    found = list(spec.problems)
+    if spec.action not in ACTIONS and "action" not in {problem.field for problem in found}:
+        found.append(Problem("action", "The action is neither llm nor template."))
+    if spec.kind in KINDS and spec.data is None and not found:
+        found.append(Problem("trigger", "The trigger is not complete."))
+    if spec.kind in KINDS and spec.data is not None:
+        found += [problem for problem in KINDS[spec.kind].problems(spec.data) if problem not in found]
+    return found + parameters.problems_of(parameters.tidy(spec.params))
+
+
+def tag_names(kind: str) -> frozenset[str]:
+    """The tags that a trigger of this kind reads and writes; others in the event are not its own."""
+    return _COMMON_TAGS.union(KINDS[kind].TAGS) if kind in KINDS else _COMMON_TAGS
+
+
+def delivery_key(text: str) -> str:
+    """The occasion's key for a delivery id that somebody else chose: short, whatever its length."""
     return text if len(text) <= 200 else hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _repeated(tags: Sequence[Tag], kind: str) -> list[Problem]:
+    """Every tag but `param` counts once; the first is read, the others are not kept by an edit."""
+    names = [tag[0] for tag in tags]
+    twice = sorted(name for name in tag_names(kind) - {"param"} if names.count(name) > 1)
+    return [Problem(name, f"There is more than one `{name}` tag; the first counts.", "warning") for name in twice]
 
 
 def _first(tags: Sequence[Tag], name: str) -> str | None:

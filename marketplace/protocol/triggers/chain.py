@@ -21,18 +21,22 @@ class Chain:
 def from_tags(tags: Sequence[Tag], *, own_input: bool = False) -> tuple[Chain | None, list[Problem]]:
     first = {tag[0]: tag[1] for tag in reversed(tags) if len(tag) > 1}
     source, on = Address.parse(first.get("source", "")), first.get("on", "succeeded")
-    problems = []
+    found = []
     if source is None or source.kind not in SKILLS:
-        problems.append(Problem("source", "The source is not a skill's address (31123:<key>:<name>)."))
+        found.append(Problem("source", "The source is not a skill's address (31123:<key>:<name>)."))
     if on not in ENDINGS:
-        problems.append(Problem("on", "`on` is neither succeeded, failed nor always."))
-    if source is None or problems:
-        return None, problems
+        found.append(Problem("on", "`on` is neither succeeded, failed nor always."))
+    if source is None or found:
+        return None, found
     return Chain(source, on), []
 
 
 def to_tags(data: Chain) -> list[list[str]]:
     return [["source", str(data.source)], ["on", data.on]]
+
+
+def problems(data: Chain) -> list[Problem]:
+    return from_tags([tuple(tag) for tag in to_tags(data)])[1]
 
 
 def in_words(data: Chain) -> str:

@@ -51,15 +51,19 @@ def from_tags(tags: Sequence[Tag], *, own_input: bool = False) -> tuple[Subscrip
     if not 1 <= len(rows) <= MAX_FILTERS:
         return None, [Problem("filter", f"Give one filter, or a list of up to {MAX_FILTERS}.")]
     read = [read_filter(row, own_input=own_input) for row in rows]
-    problems = [Problem("filter", message) for _, messages in read for message in messages]
-    filters = tuple(found for found, _ in read if found is not None)
-    return (None, problems) if problems else (Subscription(filters), [])
+    found = [Problem("filter", message) for _, messages in read for message in messages]
+    filters = tuple(wanted for wanted, _ in read if wanted is not None)
+    return (None, found) if found else (Subscription(filters), [])
 
 
 def to_tags(data: Subscription) -> list[list[str]]:
     rows = [found.to_dict() for found in data.filters]
     text = json.dumps(rows[0] if len(rows) == 1 else rows, ensure_ascii=False, separators=(",", ":"))
     return [["filter", text]]
+
+
+def problems(data: Subscription) -> list[Problem]:
+    return from_tags([tuple(tag) for tag in to_tags(data)])[1]
 
 
 def in_words(data: Subscription) -> str:

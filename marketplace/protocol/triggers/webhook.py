@@ -25,25 +25,29 @@ class Webhook:
 
 def from_tags(tags: Sequence[Tag], *, own_input: bool = False) -> tuple[Webhook | None, list[Problem]]:
     params: dict[str, Param] = {}
-    problems = []
+    found = []
     for tag in tags:
         if tag[0] != "param":
             continue
         name, kind, need = (*tag[1:4], "", "", "")[:3]
         kind, need = kind or "string", need or "optional"
         if not name.isidentifier() or len(name) > 60:
-            problems.append(Problem("param", f"“{name[:40]}” is not a parameter's name."))
+            found.append(Problem("param", f"“{name[:40]}” is not a parameter's name."))
         elif kind not in TYPES:
-            problems.append(Problem("param", f"{name} is neither string, number nor boolean."))
+            found.append(Problem("param", f"{name} is neither string, number nor boolean."))
         elif need not in {"required", "optional"}:
-            problems.append(Problem("param", f"{name} is neither required nor optional."))
+            found.append(Problem("param", f"{name} is neither required nor optional."))
         else:
             params.setdefault(name, Param(name, kind, need == "required"))
-    return (None, problems) if problems else (Webhook(tuple(params.values())), [])
+    return (None, found) if found else (Webhook(tuple(params.values())), [])
 
 
 def to_tags(data: Webhook) -> list[list[str]]:
     return [["param", p.name, p.type, "required" if p.required else "optional"] for p in data.params]
+
+
+def problems(data: Webhook) -> list[Problem]:
+    return from_tags([tuple(tag) for tag in to_tags(data)])[1]
 
 
 def in_words(data: Webhook) -> str:
