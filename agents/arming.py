@@ -15,11 +15,12 @@ from marketplace import signals, signing
 from marketplace.models import Adoption, ArchivedEvent, Skill
 from marketplace.protocol import kinds
 from marketplace.protocol.events import Address, Event
-from marketplace.protocol.filters import KEY_PLACEHOLDERS, fill_keys
+from marketplace.protocol.filters import fill_placeholders
 from marketplace.protocol.skills import SkillSpec, read_skill
 from marketplace.protocol.templates import read_action
-from marketplace.protocol.triggers import COMMON_TAGS, KINDS, TriggerSpec, read_trigger
+from marketplace.protocol.triggers import TriggerSpec, read_trigger, subscription
 from marketplace.protocol.triggers.cron import next_times
+from marketplace.protocol.triggers.subscription import Subscription
 
 GONE = "Its author deleted this skill."
 ROWS_AT_ONCE = 500  # names in one query
@@ -226,31 +227,21 @@ def _arm_one(agent: Agent, row: AdoptedSkill, gone: bool, now: datetime) -> None
 
 def _read(agent: Agent, spec: SkillSpec, trigger: TriggerSpec, gone: bool) -> _Armed:
     """The trigger of this version, its placeholders filled, and why it cannot be used if so."""
-    names = {*COMMON_TAGS, *(KINDS[trigger.kind].TAGS if trigger.kind in KINDS else ())}
-    tags = [_filled(agent, tag) for tag in spec.trigger_tags if tag[0] in names]
-    filled = read_trigger([tuple(tag) for tag in tags]) or trigger
-    problem = ""
+    tags, words, problem = [list(tag) for tag in spec.trigger_tags], trigger.words, ""
+    if isinstance(trigger.data, Subscription):
+        filters = fill_placeholders(trigger.data.filters, agent.admin_pubkey, agent.identity.pubkey)
+        tags = [tag for tag in tags if tag[0] != "filter"] + subscription.to_tags(Subscription(filters))
+        if any(wanted.unfilled for wanted in filters):
+            problem = "The filter names your admin key, and the agent has none."
     if gone:
         problem = GONE
-    elif not filled.usable:
-        problem = next((one.message for one in filled.problems), "This trigger is not usable here.")
-    elif not filled.enabled:
+    elif not trigger.usable:
+        problem = next((one.message for one in trigger.problems), "This trigger is not usable here.")
+    elif not trigger.enabled:
         problem = "Its author switched the trigger off."
     elif not spec.runnable:
         problem = next((one.message for one in spec.problems), "This skill cannot run.")
-    elif any(placeholder in value for tag in tags for value in tag[1:] for placeholder in KEY_PLACEHOLDERS):
-        problem = "The filter names your admin key, and the agent has none."
-    return _Armed(filled.kind, tags, filled.action, filled.words, problem)
-
-
-def _filled(agent: Agent, tag: tuple[str, ...]) -> list[str]:
-    if tag[0] != "filter" or len(tag) < 2:
-        return list(tag)
-    try:
-        rows = fill_keys(json.loads(tag[1]), agent.admin_pubkey, agent.identity.pubkey)
-    except (ValueError, RecursionError):
-        return list(tag)
-    return ["filter", json.dumps(rows, ensure_ascii=False, separators=(",", ":")), *tag[2:]]
+    return _Armed(trigger.kind, tags, trigger.action, words, problem)
 
 
 def _next_slot(tags: list[list[str]], kind: str, now: datetime) -> datetime | None:

@@ -16,7 +16,7 @@ from agents.dispatch.limiting import situation
 from agents.engine import limits
 from agents.models import Agent, HeldBack, Run, Step, Trigger
 from marketplace.protocol.events import Address, Event
-from marketplace.protocol.triggers import Occasion, read_trigger, slot_key
+from marketplace.protocol.triggers import Occasion, delivery_key, read_trigger
 
 __all__ = ["announce", "anyway", "chained", "manual", "room", "runs_for"]
 
@@ -72,7 +72,7 @@ def manual(
         "overrides": overrides,
         "created_at": now,
     }
-    own = {"agent": agent, "trigger_kind": "manual", "occasion_key": slot_key(key)}
+    own = {"agent": agent, "trigger_kind": "manual", "occasion_key": delivery_key(key)}
     try:
         with transaction.atomic():
             run = Run.objects.create(**own, **fields)
@@ -155,7 +155,7 @@ def _one(trigger_id: int, occasion: Occasion, depth: int, now: datetime) -> Run 
         skill_address=trigger.address,
         skill_name=trigger.address.split(":", 2)[2],
         skill_event=trigger.event_id,
-        occasion_key=slot_key(occasion.key),
+        occasion_key=delivery_key(occasion.key),
         action=trigger.action,
         autonomy=trigger.autonomy,
         input=_input(occasion),

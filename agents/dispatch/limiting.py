@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce
 from agents.engine import limits
 from agents.models import Agent, Budget, Reservation, Run, Trigger
 from marketplace.protocol.events import Event
-from marketplace.protocol.triggers import Occasion, slot_key
+from marketplace.protocol.triggers import Occasion, delivery_key
 
 
 def situation(
@@ -30,7 +30,7 @@ def situation(
         action=trigger.action,
         enabled=trigger.enabled and agent.enabled,
         usable=trigger.usable,
-        duplicate=Run.objects.filter(trigger=trigger, occasion_key=slot_key(occasion.key)).exists(),
+        duplicate=Run.objects.filter(trigger=trigger, occasion_key=delivery_key(occasion.key)).exists(),
         own_event=occasion.event is not None and occasion.event.pubkey == agent.identity.pubkey,
         expired=_expired(occasion.event, now),
         depth=depth,
