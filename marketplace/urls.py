@@ -1,6 +1,6 @@
 """Every address of the site."""
 
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
 
 from marketplace.views import drafts, publications
 
@@ -15,6 +15,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("drafts/<int:pk>/signed/", publications.draft_signed, name="draft_signed"),
     path("publications/<int:pk>/", publications.publication, name="publication"),
     path("publications/<int:pk>/retry/", publications.publication_retry, name="publication_retry"),
+    path("", include("agents.urls")),
 ]
 
 handler400 = "marketplace.views.errors.bad_request"
