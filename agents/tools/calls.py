@@ -84,7 +84,7 @@ class ToolContext:
     recalled: Mapping[str, Any] = field(default_factory=dict)
     remember: Callable[[dict[str, Any]], None] = lambda intent: None
     flag: Callable[[str], None] = lambda words: None  # marks the run for its owner
-    mark: str = field(default_factory=lambda: secrets.token_hex(8))  # of the run's fences
+    fence: Callable[[str, str], str] | None = None  # (source, text) -> the text between the run's unguessable marks
     seconds: float = 20.0  # how long the call may take
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class ToolContext:
 
     def fenced(self, source: str, text: str) -> str:
         """What others wrote, marked as such."""
-        return fence(source, text, self.mark)
+        return self.fence(source, text) if self.fence else fence(source, text, secrets.token_hex(8))
 
 
 def call(tools: Mapping[str, Tool], ctx: ToolContext, name: str, arguments: dict[str, Any]) -> str:
