@@ -18,7 +18,7 @@ from agents.models import Agent, HeldBack, Run, Step, Trigger
 from marketplace.protocol.events import Address, Event
 from marketplace.protocol.triggers import Occasion, delivery_key, read_trigger
 
-__all__ = ["announce", "anyway", "chained", "manual", "room", "runs_for"]
+__all__ = ["again", "announce", "anyway", "chained", "decide", "manual", "room", "runs_for"]
 
 FLOOD = 5  # suppressed runs of one trigger, minute and reason that get a row; the rest are counted
 REPLY_WITHIN = timedelta(days=1)  # how long after a publication an answer to it still carries its depth
@@ -84,16 +84,31 @@ def manual(
 
 def anyway(suppressed: Run, now: datetime) -> Run:
     """A run that was held back, carried out because its owner says so; asked twice it is still one."""
-    key = f"anyway:{suppressed.pk}"
-    own = {"agent": suppressed.agent, "trigger_kind": "manual", "occasion_key": key}
+    return again(suppressed, now, f"anyway:{suppressed.pk}")
+
+
+def again(run: Run, now: datetime, key: str) -> Run:
+    """The same skill version on the same input, once for each key."""
+    own = {"agent": run.agent, "trigger_kind": "manual", "occasion_key": slot_key(key)}
     copied = ("skill_address", "skill_event", "skill_name", "action", "autonomy", "input", "overrides")
     try:
         with transaction.atomic():
-            run = Run.objects.create(**own, created_at=now, **{name: getattr(suppressed, name) for name in copied})
+            run = Run.objects.create(**own, created_at=now, **{name: getattr(run, name) for name in copied})
     except IntegrityError:
         return Run.objects.get(**own)
     announce_after_commit([run.pk], now)
     return run
+
+
+def decide(step: Step, approved: bool, now: datetime) -> bool:
+    """The owner's word on a call that waits for it: the run goes on. Whether it was still waiting."""
+    with transaction.atomic():
+        waiting = Run.objects.filter(pk=step.run_id, status=Run.Status.WAITING)
+        if not step.decide(approved) or not waiting.update(waiting_until=now, reason="", reason_words=""):
+            transaction.set_rollback(True)
+            return False
+        announce_after_commit([step.run_id], now)
+    return True
 
 
 def _asked(occasion: Occasion) -> list[Trigger]:

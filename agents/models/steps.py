@@ -2,8 +2,11 @@
 
 from django.db import models
 
+from agents.models.costs import StepQuerySet
 from agents.models.money import MoneyField
 from agents.models.runs import Run
+
+APPROVED, DECLINED = "approved", "declined"  # what the owner's decision writes into a waiting step's outcome
 
 
 class Step(models.Model):
@@ -49,6 +52,13 @@ class Step(models.Model):
     estimated = models.BooleanField(default=False)
     price_version = models.CharField(max_length=60, default="")
 
+    objects = StepQuerySet.as_manager()
+
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "position"], name="step_position")]
         ordering = ["position"]
+
+    def decide(self, approved: bool) -> bool:
+        """The owner's word on a waiting call, said once; whether this was it."""
+        waiting = Step.objects.filter(pk=self.pk, state=Step.State.WAITING, outcome="")
+        return bool(waiting.update(outcome=APPROVED if approved else DECLINED))

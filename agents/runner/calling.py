@@ -8,13 +8,13 @@ from agents.engine.fences import fence
 from agents.engine.loop import ToolProblem
 from agents.engine.outcomes import Call
 from agents.models import Run, Step
+from agents.models.steps import APPROVED, DECLINED
 from agents.runner.errors import Waits
 from agents.runner.journal import Journal
 from agents.runner.lease import Lease
 from agents.runner.loading import Loaded, mark
 from agents.tools import TOOLS, Tool, ToolContext, ToolFailed, ToolRefused, call
 
-APPROVED, DECLINED = "approved", "declined"  # what the owner's decision writes into a waiting step's outcome
 LONGEST_KEPT = 100_000  # characters of a reply kept with the step
 
 
