@@ -3,7 +3,7 @@
 ModelFailed    one attempt failed; `.error` is the engine's ModelError, without secrets
 """
 
-from agents.llm.attempts import Answer, ModelFailed, Request, complete
+from agents.llm.attempts import Answer, ModelFailed, Request, complete, warm_up
 from agents.llm.endpoints import Endpoint, endpoint_for, is_offline
 from agents.llm.prices import price_of, window_of
 from agents.llm.tokens import count
@@ -18,5 +18,6 @@ __all__ = [
     "endpoint_for",
     "is_offline",
     "price_of",
+    "warm_up",
     "window_of",
 ]

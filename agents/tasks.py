@@ -1,0 +1,139 @@
+"""What Celery carries out: one run by its id, and the tick that makes good whatever a message missed."""
+
+import gc
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from celery import shared_task
+from celery.signals import worker_init
+from django.db import close_old_connections, connection
+from django.db.models import F, Q
+from django.utils import timezone
+
+from agents import arming, dispatch, llm, runner
+from agents.models import HeldBack, Run, Trigger
+from marketplace import celery, ingest
+from marketplace.models import Heartbeat
+from marketplace.protocol.triggers import Occasion, cron, read_trigger
+
+log = logging.getLogger(__name__)
+
+AGAIN_AFTER = timedelta(seconds=30)  # a message that has led to nothing by then is sent again
+REARM_SECONDS = 60  # between two looks at every agent, beyond what signals and quick looks find
+MOST_AT_ONCE = 500  # rows that one tick looks at
+KEEP_HELD_BACK = timedelta(days=30)
+
+
+@shared_task(name="agents.tasks.execute_run", ignore_result=True)
+def execute_run(run_id: str) -> bool:
+    """Carry out the run if it can be claimed; a second message for it finds nothing to do."""
+    return runner.execute(run_id)
+
+
+@worker_init.connect
+def preload(sender: Any = None, **_: Any) -> None:
+    """The model library once in the parent: its 190 MB are then shared by all children."""
+    if sender is not None and celery.carries_out_runs(sender):
+        llm.warm_up()
+        gc.collect()
+        gc.freeze()
+
+
+@shared_task(name="agents.tasks.tick", ignore_result=True, expires=5)
+def tick() -> dict[str, int]:
+    """Everything that time alone brings about; each part on its own, so that one failing stops no other."""
+    now = timezone.now()
+    close_old_connections()
+    done = {part.__name__: _attempt(part, now) for part in PARTS}
+    celery.beat("tick", "tick", ", ".join(name for name, count in done.items() if count < 0))
+    return done
+
+
+def _attempt(part: Callable[[datetime], int], now: datetime) -> int:
+    """How much the part did; -1 where it failed, which is logged and shown in the heartbeat."""
+    try:
+        return part(now)
+    except Exception:
+        log.exception("the tick could not %s", part.__name__)
+        if not connection.in_atomic_block:
+            connection.close()  # it may be what failed; the next part gets a fresh one
+        return -1
+
+
+def park(now: datetime) -> int:
+    """Runs that ended their worker too often are not tried again."""
+    worn = Run.objects.filter(status=Run.Status.RUNNING, lease_until__lt=now, deliveries__gte=Run.MAX_DELIVERIES)
+    return worn.update(
+        status=Run.Status.FAILED,
+        reason="parked",
+        reason_words=f"It ended its worker {Run.MAX_DELIVERIES} times and was parked.",
+        finished_at=now,
+        lease_token="",
+        lease_until=None,
+    )
+
+
+def announce(now: datetime) -> int:
+    """Send again what nobody took: never announced, announced in vain, due after waiting, or left by a dead worker."""
+    room = dispatch.room()
+    if not room:
+        return 0
+    in_vain = Q(announced_at=None) | Q(announced_at__lt=now - AGAIN_AFTER)
+    waited = Q(status=Run.Status.WAITING, announced_at__lt=F("waiting_until"))
+    open_runs = Run.objects.claimable(now).filter(in_vain | waited)
+    rows = open_runs.order_by("created_at").values_list("pk", "created_at", "announced_at", "status")[:MOST_AT_ONCE]
+    return dispatch.announce([pk for pk, *times in rows if _due(now, *times)], now)
+
+
+def _due(now: datetime, created: datetime, announced: datetime | None, status: str) -> bool:
+    """Doubling pauses while queued: many workers busy for long must not fill the broker with repetitions."""
+    if announced is None or status != Run.Status.QUEUED:
+        return True
+    return now - announced >= max(AGAIN_AFTER, announced - created)
+
+
+def fire(now: datetime) -> int:
+    """Schedules that are due: one run however many slots were missed, then on to the next."""
+    due = Trigger.objects.filter(kind="cron", enabled=True, usable=True, agent__enabled=True, next_run_at__lte=now)
+    fired = 0
+    for trigger in due.order_by("next_run_at")[:MOST_AT_ONCE]:
+        spec = read_trigger([tuple(tag) for tag in trigger.tags])
+        if spec is None or spec.data is None or trigger.next_run_at is None:
+            Trigger.objects.filter(pk=trigger.pk).update(next_run_at=None)
+            continue
+        slot = trigger.next_run_at
+        occasion = Occasion("cron", cron.slot_key(slot), int(slot.timestamp()))
+        dispatch.runs_for(occasion, now, [trigger.pk])
+        following = next(iter(cron.next_times(spec.data, now, 1)), None)
+        # Only from the slot we saw: of two ticks at once the second changes nothing.
+        fired += Trigger.objects.filter(pk=trigger.pk, next_run_at=slot).update(next_run_at=following)
+    return fired
+
+
+def arm(now: datetime) -> int:
+    """Agents out of step with their lists; all of them once a minute, since a deletion shows only then."""
+    return arming.arm_all(now, every=int(now.timestamp()) % REARM_SECONDS == 0)
+
+
+def release(now: datetime) -> int:
+    """Events dated ahead that are due by now."""
+    return len(ingest.release_held(int(now.timestamp())))
+
+
+def expire(now: datetime) -> int:
+    """What its author gave an end (NIP-40)."""
+    return ingest.expire(int(now.timestamp()))
+
+
+def tidy(now: datetime) -> int:
+    """Signs of life of processes long gone, and counts nobody reads any more; once an hour."""
+    if int(now.timestamp()) % 3600:
+        return 0
+    gone, _ = Heartbeat.objects.filter(at__lt=now - timedelta(days=1)).delete()
+    old, _ = HeldBack.objects.filter(minute__lt=now - KEEP_HELD_BACK).delete()
+    return gone + old
+
+
+PARTS: tuple[Callable[[datetime], int], ...] = (park, announce, fire, release, expire, arm, tidy)
