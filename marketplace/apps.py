@@ -11,3 +11,5 @@ class MarketplaceConfig(AppConfig):
         from marketplace import celery
 
         celery.app.set_default()
+        # Listens to `touched`, so that counts follow every list that is stored.
+        from marketplace import recount  # noqa: F401

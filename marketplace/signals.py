@@ -4,3 +4,6 @@ from django.dispatch import Signal
 
 # Sent after commit with outcomes=list[marketplace.ingest.Outcome] (those stored only).
 stored = Signal()
+
+# Sent inside the transaction with addresses=set[str]: skills that appeared, or whose adoptions changed.
+touched = Signal()

@@ -17,11 +17,17 @@ class ArchivedEvent(models.Model):
     raw = models.TextField()
     received_at = models.BigIntegerField()  # unix seconds, ours
     problem = models.CharField(max_length=200, default="")
+    expires_at = models.BigIntegerField(null=True)  # NIP-40, unix seconds
+    # Deleted by its author (NIP-09) or expired: kept, but it counts for nothing.
+    gone = models.BooleanField(default=False)
 
     class Meta:
         indexes = [
             models.Index(fields=["kind", "pubkey", "d", "-created_at", "id"], name="archive_versions"),
             models.Index(fields=["kind", "-created_at"], name="archive_kind"),
+            models.Index(
+                fields=["expires_at"], name="archive_expiry", condition=models.Q(expires_at__isnull=False, gone=False)
+            ),
         ]
 
 

@@ -1,0 +1,161 @@
+"""`store`: batches of events become rows, each batch in one transaction of few statements."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from django.db import transaction
+
+from marketplace import signals
+from marketplace.ingest import archive, checking, pace, skills, tombstones
+from marketplace.ingest.keys import Key, newer
+from marketplace.ingest.outcomes import Outcome
+from marketplace.ingest.projecting import Changes, keyed, project, reproject
+from marketplace.ingest.tombstones import FINAL, Tombstones
+from marketplace.models import CatalogueVersion
+from marketplace.protocol import kinds
+from marketplace.protocol.events import Event
+from marketplace.relays.arrivals import Incoming
+
+BATCH = 200  # events per transaction
+WEIGHT = 4_000  # tags per transaction: one list may name 2,000 skills
+log = logging.getLogger(__name__)
+
+
+def store(batch: Sequence[Incoming], now: int) -> list[Outcome]:
+    """What became of each, in the order given; `now` in unix seconds. A bad event never takes others with it."""
+    outcomes: list[Outcome] = []
+    for part in _parts(list(zip(batch, checking.check(batch, now), strict=True))):
+        outcomes += _Batch(now).store(part)
+    return outcomes
+
+
+def announce(changes: Changes, stored: list[Outcome]) -> None:
+    """Inside the transaction: counts follow at once, everything else hears of it after commit."""
+    if changes.touched:
+        signals.touched.send(sender=None, addresses=changes.touched)
+    if changes.catalogue or changes.touched:
+        CatalogueVersion.bump()
+    if stored:
+        transaction.on_commit(lambda: _tell(stored))
+
+
+def _tell(stored: list[Outcome]) -> None:
+    for receiver, answer in signals.stored.send_robust(sender=None, outcomes=stored):
+        if isinstance(answer, Exception):
+            log.error("%s failed on stored events", receiver, exc_info=answer)
+
+
+def _parts(
+    checked: Sequence[tuple[Incoming, Event | Outcome]],
+) -> Iterator[list[tuple[Incoming, Event | Outcome]]]:
+    part: list[tuple[Incoming, Event | Outcome]] = []
+    weight = 0
+    for incoming, found in checked:
+        own = len(found.tags) if isinstance(found, Event) else 0
+        if part and (len(part) >= BATCH or weight + own > WEIGHT):
+            yield part
+            part, weight = [], 0
+        part.append((incoming, found))
+        weight += own
+    if part:
+        yield part
+
+
+class _Batch:
+    """One transaction's worth of events, decided in the order given."""
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+        self.outcomes: list[Outcome] = []
+        self.changes = Changes()
+        self.seen: list[tuple[str, str]] = []
+        self.held: list[tuple[Event, str]] = []
+        self.deleted = Tombstones()
+
+    def store(self, part: list[tuple[Incoming, Event | Outcome]]) -> list[Outcome]:
+        events = [found for _, found in part if isinstance(found, Event)]
+        if not events:
+            return [found for _, found in part if isinstance(found, Outcome)]
+        # Read before the lock is taken; nothing here depends on other rows.
+        self.prepared = {event.id: skills.prepare(event) for event in events if event.kind in kinds.SKILLS}
+        with pace.write():
+            self.deleted = Tombstones.concerning(events)
+            # A deletion must see what came before it and be seen by what comes after.
+            for final, run in groupby(part, key=lambda item: isinstance(item[1], Event) and item[1].kind in FINAL):
+                if final:
+                    self._bury(list(run))
+                else:
+                    self._store_run(list(run))
+            archive.sight(self.seen)
+            if self.held:
+                archive.hold(self.held)
+            announce(self.changes, [outcome for outcome in self.outcomes if outcome.outcome == "stored"])
+        return self.outcomes
+
+    def _store_run(self, run: list[tuple[Incoming, Event | Outcome]]) -> None:
+        fresh = [event for _, event in run if isinstance(event, Event) and self._countable(event)]
+        fresh = list({event.id: event for event in fresh}.values())
+        heads = archive.heads([keyed(event) for event in fresh])
+        problems = {event.id: self.prepared[event.id].problem for event in fresh if event.id in self.prepared}
+        new = archive.write(fresh, problems, self.now)
+        winners: dict[Key, Event] = {}
+        oldest: dict[Key, int] = {}
+        for incoming, found in run:
+            outcome = self._decide(found, incoming.relay, new, heads, winners)
+            self.outcomes.append(outcome)
+            if outcome.event and outcome.outcome in {"stored", "older"}:
+                key = keyed(outcome.event)
+                oldest[key] = min(outcome.event.created_at, oldest.get(key, outcome.event.created_at))
+        self.changes.merge(project(winners.values(), self.prepared, oldest))
+        skills.backdate({key: at for key, at in oldest.items() if key not in winners and key.kind in kinds.SKILLS})
+
+    def _countable(self, event: Event) -> bool:
+        return not checking.is_held(event, self.now) and not self.deleted.cover(event)
+
+    def _decide(
+        self,
+        found: Event | Outcome,
+        relay: str,
+        new: set[str],
+        heads: dict[Key, archive.Head],
+        winners: dict[Key, Event],
+    ) -> Outcome:
+        """One outcome as if the events had come one by one; `new`, `heads` and `winners` follow."""
+        if isinstance(found, Outcome):
+            return found
+        if checking.is_held(found, self.now):
+            self.held.append((found, relay))
+            return checking.held(found, relay)
+        if self.deleted.cover(found):
+            return Outcome(found.id, "deleted", "its author deleted it", found, relay)
+        self.seen.append((found.id, relay))
+        if found.id not in new:
+            return Outcome(found.id, "duplicate", "already in the archive", found, relay)
+        new.remove(found.id)
+        key = keyed(found)
+        head = heads.get(key)
+        if not newer(found, head):
+            return Outcome(found.id, "older", f"{head[1] if head else ''} stands at {key.text}"[:300], found, relay)
+        heads[key] = (found.created_at, found.id)
+        winners[key] = found
+        return Outcome(found.id, "stored", "", found, relay)
+
+    def _bury(self, run: list[tuple[Incoming, Event | Outcome]]) -> None:
+        for incoming, found in run:
+            assert isinstance(found, Event)
+            self.outcomes.append(self._bury_one(found, incoming.relay))
+
+    def _bury_one(self, event: Event, relay: str) -> Outcome:
+        if checking.is_held(event, self.now):
+            self.held.append((event, relay))
+            return checking.held(event, relay)
+        if self.deleted.cover(event):
+            return Outcome(event.id, "deleted", "its author asked to vanish", event, relay)
+        self.seen.append((event.id, relay))
+        if not archive.write([event], {}, self.now):
+            return Outcome(event.id, "duplicate", "already in the archive", event, relay)
+        rows = tombstones.rows_of(event)
+        self.changes.merge(reproject(tombstones.bury(event, rows)))
+        self.deleted.add(rows)
+        return Outcome(event.id, "stored", "", event, relay)
