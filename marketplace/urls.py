@@ -2,9 +2,16 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from marketplace.views import drafts, publications
+from marketplace.api import api
+from marketplace.views import authors, drafts, events, publications, skill_detail, skills, triggers
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("", skills.skill_list, name="skill_list"),
+    path("skills/<str:name>/", skill_detail.skill, name="skill"),
+    path("authors/<str:npub>/", authors.author, name="author"),
+    path("triggers/", triggers.triggers, name="triggers"),
+    path("events/<str:event_id>/", events.event, name="event"),
+    path("api/v1/", api.urls),
     path("drafts/", drafts.draft_list, name="drafts"),
     path("drafts/new/", drafts.draft_new, name="draft_new"),
     path("drafts/save/", drafts.draft_save, name="draft_save"),

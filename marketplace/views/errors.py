@@ -36,7 +36,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
             '<p class="notice notice-error" role="alert">This part of the page failed. '
             "Nothing was lost; reload to try again.</p>"
         )
-    return render(None, "500.html", status=500)  # type: ignore[arg-type]
+    return render(None, "500.html", status=500)
 
 
 def _page(request: HttpRequest, status: int, words: str = "") -> HttpResponse:
