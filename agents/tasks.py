@@ -83,15 +83,15 @@ def announce(now: datetime) -> int:
     in_vain = Q(announced_at=None) | Q(announced_at__lt=now - AGAIN_AFTER)
     waited = Q(status=Run.Status.WAITING, announced_at__lt=F("waiting_until"))
     open_runs = Run.objects.claimable(now).filter(in_vain | waited)
-    rows = open_runs.order_by("created_at").values_list("pk", "created_at", "announced_at", "status")[:MOST_AT_ONCE]
-    return dispatch.announce([pk for pk, *times in rows if _due(now, *times)], now)
+    rows = open_runs.order_by("created_at").only("created_at", "announced_at", "status")[:MOST_AT_ONCE]
+    return dispatch.announce([run.pk for run in rows if _due(run, now)], now)
 
 
-def _due(now: datetime, created: datetime, announced: datetime | None, status: str) -> bool:
+def _due(run: Run, now: datetime) -> bool:
     """Doubling pauses while queued: many workers busy for long must not fill the broker with repetitions."""
-    if announced is None or status != Run.Status.QUEUED:
+    if run.announced_at is None or run.status != Run.Status.QUEUED:
         return True
-    return now - announced >= max(AGAIN_AFTER, announced - created)
+    return now - run.announced_at >= max(AGAIN_AFTER, run.announced_at - run.created_at)
 
 
 def fire(now: datetime) -> int:
