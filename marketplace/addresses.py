@@ -1,4 +1,4 @@
-"""Which network addresses may be reached for a form, an event or a tool: one guard, apart so that all doors share it."""
+"""Which addresses may be reached for a form, an event or a tool: one guard, apart so that all doors share it."""
 
 import socket
 from functools import lru_cache

@@ -75,9 +75,10 @@ def _counts(addresses: Sequence[str], only: Collection[str] | None = None) -> di
 
 
 def _write(addresses: Sequence[str], adopters: dict[str, int], trusted: dict[str, int]) -> int:
-    statement = (
-        f"UPDATE {sql.table(Skill)} SET adopters = %s, trusted = %s "  # noqa: S608
-        "WHERE kind = %s AND pubkey = %s AND d = %s AND (adopters <> %s OR trusted <> %s)"
+    statement = sql.text(
+        "UPDATE {skills} SET adopters = %s, trusted = %s "
+        "WHERE kind = %s AND pubkey = %s AND d = %s AND (adopters <> %s OR trusted <> %s)",
+        skills=Skill,
     )
     rows: list[list[Any]] = []
     for address in addresses:
@@ -88,7 +89,7 @@ def _write(addresses: Sequence[str], adopters: dict[str, int], trusted: dict[str
         return 0
     with connection.cursor() as cursor:
         cursor.executemany(statement, rows)
-        return max(cursor.rowcount, 0)
+        return max(int(cursor.rowcount), 0)
 
 
 def _named(keys: Iterable[str], kind: int) -> dict[str, Collection[str]]:

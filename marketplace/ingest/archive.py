@@ -39,11 +39,11 @@ def write(events: Sequence[Event], problems: dict[str, str], now: int) -> set[st
 
 def heads(keys: Iterable[Key]) -> dict[Key, Head]:
     """The version that stands at each address; addresses without one are left out."""
-    name = sql.table(ArchivedEvent)
-    statement = (
-        "SELECT a.kind, a.pubkey, a.d, a.created_at, a.id FROM {values} "
-        f"JOIN {name} a ON a.id = (SELECT x.id FROM {name} x WHERE x.kind = v.column1 AND x.pubkey = v.column2 "
-        "AND x.d = v.column3 AND NOT x.gone ORDER BY x.created_at DESC, x.id LIMIT 1)"
+    statement = sql.text(
+        "SELECT a.kind, a.pubkey, a.d, a.created_at, a.id FROM {values} JOIN {archive} a ON a.id = "
+        "(SELECT x.id FROM {archive} x WHERE x.kind = v.column1 AND x.pubkey = v.column2 AND x.d = v.column3 "
+        "AND NOT x.gone ORDER BY x.created_at DESC, x.id LIMIT 1)",
+        archive=ArchivedEvent,
     )
     rows = sql.join(statement, list(dict.fromkeys(keys)))
     return {Key(kind, pubkey, d): (created_at, event_id) for kind, pubkey, d, created_at, event_id in rows}
@@ -51,10 +51,10 @@ def heads(keys: Iterable[Key]) -> dict[Key, Head]:
 
 def first_published(keys: Iterable[Key]) -> dict[Key, int]:
     """The time of the oldest version at each address that still counts."""
-    statement = (
-        "SELECT v.column1, v.column2, v.column3, (SELECT min(x.created_at) FROM "
-        f"{sql.table(ArchivedEvent)} x WHERE x.kind = v.column1 AND x.pubkey = v.column2 AND x.d = v.column3 "
-        "AND NOT x.gone) FROM {values}"
+    statement = sql.text(
+        "SELECT v.column1, v.column2, v.column3, (SELECT min(x.created_at) FROM {archive} x WHERE "
+        "x.kind = v.column1 AND x.pubkey = v.column2 AND x.d = v.column3 AND NOT x.gone) FROM {values}",
+        archive=ArchivedEvent,
     )
     return {Key(*row[:3]): row[3] for row in sql.join(statement, list(keys)) if row[3] is not None}
 

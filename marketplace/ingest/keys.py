@@ -32,6 +32,14 @@ def key_of(event: Event) -> Key | None:
     return None
 
 
+def keyed(event: Event) -> Key:
+    """The address of an event of a kind that has one."""
+    key = key_of(event)
+    if key is None:
+        raise ValueError(f"kind {event.kind} has no address")
+    return key
+
+
 def storable(d: str) -> bool:
     return len(d) <= MAX_D and "\0" not in d
 

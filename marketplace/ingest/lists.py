@@ -43,4 +43,4 @@ def _addresses(adopters: Collection[str]) -> set[tuple[str, str]]:
 
 def _delete(adopters: Collection[str]) -> None:
     stale = Adoption.objects.filter(adopter__in=adopters)
-    stale._raw_delete(stale.db)  # type: ignore[attr-defined]
+    stale._raw_delete(stale.db)

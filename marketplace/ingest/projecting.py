@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from marketplace.ingest import archive, authors, lists, skills
-from marketplace.ingest.keys import Key, key_of
+from marketplace.ingest.keys import Key
 from marketplace.protocol import kinds
 from marketplace.protocol.events import Event
 
@@ -69,10 +69,3 @@ def _remove(keys: Sequence[Key]) -> Changes:
 
 def _pubkeys(keys: Sequence[Key]) -> Callable[[int], set[str]]:
     return lambda kind: {key.pubkey for key in keys if key.kind == kind}
-
-
-def keyed(event: Event) -> Key:
-    """The address of an event that has one; kinds without were dealt with before."""
-    key = key_of(event)
-    assert key is not None
-    return key

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from django.db import connection
 
@@ -11,21 +12,21 @@ from marketplace.ingest.projecting import reproject
 from marketplace.ingest.storing import announce
 from marketplace.ingest.tombstones import FINAL, Tombstones
 from marketplace.models import Adoption, ArchivedEvent, Author, Skill, Tombstone
-from marketplace.protocol import kinds
 from marketplace.protocol.events import Event
 
-BATCH = 200
-_ARCHIVE = sql.table(ArchivedEvent)
 # Projections without anything in the archive; looking at their addresses again removes them.
-_ORPHANS = (
-    f"SELECT p.kind, p.pubkey, p.d FROM {sql.table(Skill)} p WHERE NOT EXISTS (SELECT 1 FROM {_ARCHIVE} a "
-    "WHERE a.kind = p.kind AND a.pubkey = p.pubkey AND a.d = p.d) LIMIT 200",
-    f"SELECT DISTINCT {kinds.ADOPTIONS}, p.adopter, '' FROM {sql.table(Adoption)} p WHERE NOT EXISTS (SELECT 1 "
-    f"FROM {_ARCHIVE} a WHERE a.kind = {kinds.ADOPTIONS} AND a.pubkey = p.adopter) LIMIT 200",
-    f"SELECT {kinds.PROFILE}, p.pubkey, '' FROM {sql.table(Author)} p WHERE p.profile_id <> '' AND NOT EXISTS "
-    f"(SELECT 1 FROM {_ARCHIVE} a WHERE a.kind = {kinds.PROFILE} AND a.pubkey = p.pubkey) LIMIT 200",
-    f"SELECT {kinds.RELAYS}, p.pubkey, '' FROM {sql.table(Author)} p WHERE p.relays_id <> '' AND NOT EXISTS "
-    f"(SELECT 1 FROM {_ARCHIVE} a WHERE a.kind = {kinds.RELAYS} AND a.pubkey = p.pubkey) LIMIT 200",
+_ORPHANS = tuple(
+    sql.text(statement, archive=ArchivedEvent, skills=Skill, adoptions=Adoption, authors=Author)
+    for statement in (
+        "SELECT p.kind, p.pubkey, p.d FROM {skills} p WHERE NOT EXISTS (SELECT 1 FROM {archive} a "
+        "WHERE a.kind = p.kind AND a.pubkey = p.pubkey AND a.d = p.d) LIMIT 200",
+        "SELECT DISTINCT 10123, p.adopter, '' FROM {adoptions} p WHERE NOT EXISTS (SELECT 1 FROM {archive} a "
+        "WHERE a.kind = 10123 AND a.pubkey = p.adopter) LIMIT 200",
+        "SELECT 0, p.pubkey, '' FROM {authors} p WHERE p.profile_id <> '' AND NOT EXISTS (SELECT 1 FROM {archive} a "
+        "WHERE a.kind = 0 AND a.pubkey = p.pubkey) LIMIT 200",
+        "SELECT 10002, p.pubkey, '' FROM {authors} p WHERE p.relays_id <> '' AND NOT EXISTS (SELECT 1 FROM {archive} a "
+        "WHERE a.kind = 10002 AND a.pubkey = p.pubkey) LIMIT 200",
+    )
 )
 
 
@@ -58,9 +59,10 @@ def _tombstones() -> None:
 
 def _mark(keys: Sequence[Key], now: int) -> None:
     """Whether each version counts, anew from tombstones and time."""
-    statement = (
+    statement = sql.text(
         "SELECT a.id, a.pubkey, a.created_at, a.kind, a.d, a.gone, a.expires_at FROM {values} "
-        f"JOIN {_ARCHIVE} a ON a.kind = v.column1 AND a.pubkey = v.column2 AND a.d = v.column3"
+        "JOIN {archive} a ON a.kind = v.column1 AND a.pubkey = v.column2 AND a.d = v.column3",
+        archive=ArchivedEvent,
     )
     rows = sql.join(statement, keys)
     # Enough of an event to know whether it is deleted; its text need not be read.
@@ -78,9 +80,10 @@ def _mark(keys: Sequence[Key], now: int) -> None:
 
 def _archived_keys() -> Iterator[list[Key]]:
     """All addresses in batches, by keyset: an open cursor would pin a snapshot and block our own writes."""
-    statement = (
-        f"SELECT DISTINCT kind, pubkey, d FROM {_ARCHIVE} WHERE (kind, pubkey, d) > (%s, %s, %s) "  # noqa: S608
-        f"AND kind NOT IN ({kinds.DELETION}, {kinds.VANISH}) ORDER BY kind, pubkey, d LIMIT {BATCH}"
+    statement = sql.text(
+        "SELECT DISTINCT kind, pubkey, d FROM {archive} WHERE (kind, pubkey, d) > (%s, %s, %s) "
+        "AND kind NOT IN (5, 62) ORDER BY kind, pubkey, d LIMIT 200",
+        archive=ArchivedEvent,
     )
     last: tuple[int, str, str] = (-1, "", "")
     while keys := _rows(statement, last):
@@ -88,7 +91,7 @@ def _archived_keys() -> Iterator[list[Key]]:
         last = keys[-1]
 
 
-def _rows(statement: str, values: Sequence[object]) -> list[Key]:
+def _rows(statement: str, values: Sequence[Any]) -> list[Key]:
     with connection.cursor() as cursor:
         cursor.execute(statement, list(values))
         return [Key(*row) for row in cursor.fetchall()]

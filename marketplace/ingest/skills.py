@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from marketplace.ingest import sql
 from marketplace.ingest.checking import expires_at
-from marketplace.ingest.keys import Key, clean, key_of, storable
+from marketplace.ingest.keys import Key, clean, keyed, storable
 from marketplace.models import Author, Facet, Skill
 from marketplace.protocol.events import Event
 from marketplace.protocol.kinds import PRIVATE_SKILL, SKILL
@@ -40,8 +40,7 @@ class Projected:
 
 def prepare(event: Event) -> Projected:
     """Never raises: what cannot be read becomes a row listed nowhere, with its problem in the archive."""
-    key = key_of(event)
-    assert key is not None
+    key = keyed(event)
     spec = read_skill(event)
     sealed = event.kind == PRIVATE_SKILL and not spec.readable
     topics = [clean(topic, 100) for topic in spec.topics[:MAX_FACETS]]
@@ -92,9 +91,9 @@ def project(skills: Sequence[Projected], first: Mapping[Key, int]) -> None:
 
 def backdate(older: Mapping[Key, int]) -> None:
     """An older version came later: the skill was published earlier than known."""
-    statement = (
-        f"UPDATE {sql.table(Skill)} SET first_published = %s "  # noqa: S608
-        "WHERE kind = %s AND pubkey = %s AND d = %s AND first_published > %s"
+    statement = sql.text(
+        "UPDATE {skills} SET first_published = %s WHERE kind = %s AND pubkey = %s AND d = %s AND first_published > %s",
+        skills=Skill,
     )
     sql.many(statement, [(at, *key, at) for key, at in older.items()])
 
@@ -104,7 +103,7 @@ def remove(keys: Iterable[Key]) -> None:
     for key in keys:
         found = Skill.objects.filter(kind=key.kind, pubkey=key.pubkey, d=key.d)
         Facet.objects.filter(skill__in=found).delete()
-        found._raw_delete(found.db)  # type: ignore[attr-defined]
+        found._raw_delete(found.db)
 
 
 def rename(pubkeys: Iterable[str]) -> None:
@@ -115,7 +114,7 @@ def rename(pubkeys: Iterable[str]) -> None:
     for skill in skills.iterator(chunk_size=500):
         words = clean(" ".join([skill.d, *skill.topics, skill.description]), MAX_SEARCH).lower()
         changed.append((_search_text(words, names[skill.pubkey]), skill.pk))
-    sql.many(f"UPDATE {sql.table(Skill)} SET search_text = %s WHERE id = %s", changed)  # noqa: S608
+    sql.many(sql.text("UPDATE {skills} SET search_text = %s WHERE id = %s", skills=Skill), changed)
 
 
 def _row(skill: Projected, author: str, first: int) -> list[object]:
@@ -129,7 +128,7 @@ def _search_text(words: str, author: str) -> str:
 
 def _write_facets(wanted: Mapping[int, Sequence[tuple[str, str]]]) -> None:
     stale = Facet.objects.filter(skill_id__in=list(wanted))
-    stale._raw_delete(stale.db)  # type: ignore[attr-defined]
+    stale._raw_delete(stale.db)
     rows = [(pk, *facet) for pk, facets in wanted.items() for facet in facets]
     sql.insert(Facet, ("skill_id", "name", "value"), rows)
 

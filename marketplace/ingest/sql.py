@@ -16,6 +16,13 @@ def table(model: type[models.Model]) -> str:
     return model._meta.db_table
 
 
+def text(statement: str, **tables: type[models.Model]) -> str:
+    """The statement with `{name}` replaced by that model's table."""
+    for name, model in tables.items():
+        statement = statement.replace("{" + name + "}", table(model))
+    return statement
+
+
 def take_ingest_lock() -> None:
     """Inside a transaction; SQLite's immediate transactions exclude each other anyway."""
     if connection.vendor == "postgresql":
@@ -52,7 +59,7 @@ def join(select: str, rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         for part in parts(rows, len(rows[0])):
             values = f"(VALUES {','.join([one] * len(part))}) AS v"
-            cursor.execute(select.format(values=values), [value for row in part for value in row])
+            cursor.execute(select.replace("{values}", values), [value for row in part for value in row])
             found += cursor.fetchall()
     return found
 

@@ -8,9 +8,9 @@ from django.db import transaction
 
 from marketplace import signals
 from marketplace.ingest import archive, checking, pace, skills, tombstones
-from marketplace.ingest.keys import Key, newer
+from marketplace.ingest.keys import Key, keyed, newer
 from marketplace.ingest.outcomes import Outcome
-from marketplace.ingest.projecting import Changes, keyed, project, reproject
+from marketplace.ingest.projecting import Changes, project, reproject
 from marketplace.ingest.tombstones import FINAL, Tombstones
 from marketplace.models import CatalogueVersion
 from marketplace.protocol import kinds
@@ -143,8 +143,8 @@ class _Batch:
 
     def _bury(self, run: list[tuple[Incoming, Event | Outcome]]) -> None:
         for incoming, found in run:
-            assert isinstance(found, Event)
-            self.outcomes.append(self._bury_one(found, incoming.relay))
+            if isinstance(found, Event):  # it is: the run was chosen so
+                self.outcomes.append(self._bury_one(found, incoming.relay))
 
     def _bury_one(self, event: Event, relay: str) -> Outcome:
         if checking.is_held(event, self.now):

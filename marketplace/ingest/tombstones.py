@@ -29,9 +29,10 @@ class Tombstones:
         pubkeys = {event.pubkey for event in events}
         dead = set(Tombstone.objects.filter(pubkey__in=pubkeys).values_list("pubkey", flat=True).distinct())
         probes = [probe for event in events if event.pubkey in dead for probe in _probes(event)]
-        statement = (
-            "SELECT t.pubkey, t.what, t.target, t.until, t.by_event FROM {values} JOIN "
-            f"{sql.table(Tombstone)} t ON t.pubkey = v.column1 AND t.what = v.column2 AND t.target = v.column3"
+        statement = sql.text(
+            "SELECT t.pubkey, t.what, t.target, t.until, t.by_event FROM {values} JOIN {tombstones} t "
+            "ON t.pubkey = v.column1 AND t.what = v.column2 AND t.target = v.column3",
+            tombstones=Tombstone,
         )
         found.add(sql.join(statement, list(dict.fromkeys(probes))))
         return found
@@ -104,7 +105,7 @@ def _purge(event: Event) -> list[Key]:
     doomed = ArchivedEvent.objects.filter(pubkey=event.pubkey, created_at__lte=event.created_at).exclude(kind=VANISH)
     keys = [Key(*row) for row in doomed.exclude(kind=DELETION).values_list("kind", "pubkey", "d").distinct()]
     Sighting.objects.filter(event_id__in=doomed.values("pk")).delete()
-    doomed._raw_delete(doomed.db)  # type: ignore[attr-defined]  # the sightings are gone already
+    doomed._raw_delete(doomed.db)  # the sightings are gone already
     marks = Q(what=Tombstone.What.EVENT) | Q(what=Tombstone.What.ADDRESS)
     Tombstone.objects.filter(marks, pubkey=event.pubkey, until__lte=event.created_at).delete()
     return keys

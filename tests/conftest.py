@@ -1,0 +1,29 @@
+"""What most tests share: keys, a real relay, and sockets that reach only this machine."""
+
+from collections.abc import Iterator
+
+import pytest
+from pytest_socket import socket_allow_hosts
+
+from tests.keys import Keys
+from tests.local_relay import LocalRelay
+
+
+@pytest.fixture(autouse=True)
+def only_this_machine() -> None:
+    """No test reaches the network, by accident or otherwise."""
+    socket_allow_hosts(["127.0.0.1", "::1", "localhost"], allow_unix_socket=True)
+
+
+@pytest.fixture(scope="session")
+def keys() -> Keys:
+    return Keys()
+
+
+@pytest.fixture
+def relay(settings: object) -> Iterator[LocalRelay]:
+    """An empty relay that the site counts as its own."""
+    with LocalRelay() as running:
+        settings.RELAYS = settings.WRITE_RELAYS = [running.url]  # type: ignore[attr-defined]
+        settings.EMBEDDED_RELAY_URL = running.url  # type: ignore[attr-defined]
+        yield running
