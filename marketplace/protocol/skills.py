@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from marketplace.protocol import contents, parameters, templates, triggers
+from marketplace.protocol import contents, hidden, parameters, templates, triggers
 from marketplace.protocol.checks import MAX_BYTES, MAX_TAGS
 from marketplace.protocol.events import Draft, Event, Tag, Tags
 from marketplace.protocol.kinds import PRIVATE_SKILL, SKILL
@@ -224,6 +224,7 @@ def _own_problems(spec: SkillSpec) -> list[Problem]:
         found.append(Problem("d", f"The name has more than {MAX_D_BYTES} bytes; relays would not find it."))
     if any(ord(character) < 32 or character == "\x7f" for character in spec.d):
         found.append(Problem("d", "The name holds a control character."))
+    found += _looks(spec)
     if spec.rule == "full" and not spec.template.strip():
         found.append(Problem("template", "The mode “full” needs a template."))
     if spec.action == "template":
@@ -233,6 +234,18 @@ def _own_problems(spec: SkillSpec) -> list[Problem]:
             templates.read_action(spec.template)
         except ValueError as error:
             found.append(Problem("template", f"The recipient after DM is not a key. {error}"))
+    return found
+
+
+def _looks(spec: SkillSpec) -> list[Problem]:
+    """What a reader would not notice: said beside the skill, never removed."""
+    found = []
+    for name, text in (("d", spec.d), ("description", spec.description), ("template", spec.template)):
+        if places := hidden.hidden(text):
+            codes = ", ".join(dict.fromkeys(code for _, code in places[:200]))[:80]
+            found.append(Problem(name, f"Holds characters that are not seen: {codes}.", "warning"))
+    if scripts := hidden.mixed_scripts(spec.d):
+        found.append(Problem("d", f"The name mixes {' and '.join(scripts)} letters that look alike.", "warning"))
     return found
 
 

@@ -112,6 +112,6 @@ def read_action(template: str) -> Action:
         return Action(word.lower(), "", body.strip())
     if colon and word == "DM admin":
         return Action("dm_admin", "", body.strip())
-    if colon and word.startswith("DM ") and "\n" not in word:
+    if colon and word.split(" ")[0] == "DM" and "\n" not in word:
         return Action("dm", nip19.read_key(word[3:]), body.strip())
     return Action("log", "", text.strip())
