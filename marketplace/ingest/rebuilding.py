@@ -22,8 +22,8 @@ _ORPHANS = tuple(
         "WHERE a.kind = p.kind AND a.pubkey = p.pubkey AND a.d = p.d) LIMIT 200",
         "SELECT DISTINCT 10123, p.adopter, '' FROM {adoptions} p WHERE NOT EXISTS (SELECT 1 FROM {archive} a "
         "WHERE a.kind = 10123 AND a.pubkey = p.adopter) LIMIT 200",
-        "SELECT 0, p.pubkey, '' FROM {authors} p WHERE p.profile_id <> '' AND NOT EXISTS (SELECT 1 FROM {archive} a "
-        "WHERE a.kind = 0 AND a.pubkey = p.pubkey) LIMIT 200",
+        "SELECT 0, p.pubkey, '' FROM {authors} p WHERE (p.profile_id <> '' OR p.name <> '') AND NOT EXISTS "
+        "(SELECT 1 FROM {archive} a WHERE a.kind = 0 AND a.pubkey = p.pubkey) LIMIT 200",
         "SELECT 10002, p.pubkey, '' FROM {authors} p WHERE p.relays_id <> '' AND NOT EXISTS (SELECT 1 FROM {archive} a "
         "WHERE a.kind = 10002 AND a.pubkey = p.pubkey) LIMIT 200",
     )
