@@ -6,7 +6,7 @@ import pytest
 from pytest_socket import socket_allow_hosts
 
 from tests.keys import Keys
-from tests.local_relay import LocalRelay
+from tests.real_relay import LocalRelay
 
 
 @pytest.fixture(autouse=True)

@@ -135,13 +135,13 @@ def test_any_order_with_repeats_gives_the_reference_model(
     wanted = reference(events, NOW)
     states = []
     for _ in range(2):
-        delivery = events + random.choices(events, k=len(events) // 2)
-        random.shuffle(delivery)
+        delivery = events + chance.choices(events, k=len(events) // 2)
+        chance.shuffle(delivery)
         with transaction.atomic():
             for start in range(0, len(delivery), size):
                 ingest.store([Incoming(event) for event in delivery[start : start + size]], NOW)
             assert shown() == wanted
-            states.append([rows for rows in everything()[:4]])
+            states.append(everything()[:4])
             before = everything()
             ingest.rebuild(NOW)
             assert everything() == before
