@@ -1,10 +1,87 @@
-"""A real relay in this process, on a free loopback port, in a thread of its own."""
+"""Relays for tests: the real embedded one in a thread, and one on loopback that answers as it is told."""
 
 import asyncio
+import json
 import threading
+from types import TracebackType
 from typing import Any
 
 import nostr_sdk
+from websockets.sync.server import Server, ServerConnection, serve
+
+
+class RealRelay:
+    """nostr_sdk's LocalRelay on a free port of loopback, in memory."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> "RealRelay":
+        self._thread.start()
+        self.url = asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(20)
+        return self
+
+    async def _start(self) -> str:
+        nostr_sdk.uniffi_set_event_loop(asyncio.get_running_loop())
+        limit = nostr_sdk.RateLimit(max_reqs=500, notes_per_minute=60_000)
+        self._relay = nostr_sdk.LocalRelayBuilder().addr("127.0.0.1").rate_limit(limit).build()
+        await self._relay.run()
+        return str(await self._relay.url()).rstrip("/")
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._relay.shutdown()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+
+class ToldRelay:
+    """Keeps events, and answers as `answer` says: ok, refuse, silent, other (an OK for another id), no-end."""
+
+    def __init__(self, answer: str = "ok") -> None:
+        self.answer = answer
+        self.events: list[dict[str, Any]] = []
+        self.received: list[dict[str, Any]] = []
+        self._server: Server | None = None
+
+    def __enter__(self) -> "ToldRelay":
+        self._server = serve(self._serve, "127.0.0.1", 0, compression=None)
+        self.url = f"ws://127.0.0.1:{self._server.socket.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        assert self._server
+        self._server.shutdown()
+        self._thread.join(10)
+
+    def _serve(self, connection: ServerConnection) -> None:
+        for text in connection:
+            verb, *rest = json.loads(text)
+            if verb == "EVENT":
+                self._event(connection, rest[0])
+            elif verb == "REQ" and self.answer != "silent":
+                self._request(connection, rest[0], rest[1:])
+
+    def _event(self, connection: ServerConnection, event: dict[str, Any]) -> None:
+        self.received.append(event)
+        if self.answer in {"ok", "no-end"}:
+            self.events.append(event)
+            connection.send(json.dumps(["OK", event["id"], True, ""]))
+        elif self.answer == "refuse":
+            connection.send(json.dumps(["OK", event["id"], False, "blocked: pay first"]))
+        elif self.answer == "other":
+            connection.send(json.dumps(["OK", "0" * 64, True, ""]))
+
+    def _request(self, connection: ServerConnection, name: str, filters: list[dict[str, Any]]) -> None:
+        for event in self.events:
+            if any(event["kind"] in wanted.get("kinds", []) for wanted in filters):
+                connection.send(json.dumps(["EVENT", name, event]))
+        if self.answer != "no-end":
+            connection.send(json.dumps(["EOSE", name]))
 
 
 class LocalRelay:
