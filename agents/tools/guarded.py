@@ -70,10 +70,9 @@ class _Backend(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         try:
             checked = addresses.resolve(host, port)
-        except addresses.NotAllowed:
+        except (addresses.NotAllowed, OSError):
+            # An unknown name gives no other answer than a private one: nobody maps a network with it.
             raise NotAllowed from None
-        except OSError:
-            raise httpcore.ConnectError("The name is not known.") from None
         failure: Exception = httpcore.ConnectError("The name has no address.")
         for address in checked:
             try:

@@ -12,7 +12,7 @@ MOST_BYTES = 2_000_000
 MOST_REDIRECTS = 5
 MOST_SECONDS = 20.0
 # One text for every address that may not be reached, so that nothing is learned about what stands there.
-NOT_REACHABLE = "This address cannot be fetched: only public http and https addresses can."
+NOT_REACHABLE = "This address cannot be fetched: it is unknown, or not a public one of http or https."
 _TEXTUAL = ("text/", "application/json", "application/xml", "application/xhtml", "application/ld+json", "+json", "+xml")
 
 
@@ -25,11 +25,11 @@ def http_fetch(ctx: ToolContext, url: str) -> str:
     deadline = guarded.Deadline(min(MOST_SECONDS, ctx.left))
     try:
         response, body, cut = _follow(url, deadline)
-    except guarded.NotAllowed:
+    except (guarded.NotAllowed, httpx.InvalidURL):
         raise ToolRefused(NOT_REACHABLE) from None
     except httpx.TimeoutException:
         raise ToolFailed("The page took longer than 20 seconds.") from None
-    except (httpx.HTTPError, httpx.InvalidURL, zlib.error, UnicodeError) as error:
+    except (httpx.HTTPError, zlib.error, UnicodeError) as error:
         raise ToolFailed(f"The page could not be read ({type(error).__name__}).") from None
     return _shown(ctx, response, body, cut)
 
