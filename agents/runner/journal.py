@@ -53,13 +53,13 @@ class Journal:
         """Stored when it returns: what a retry must repeat exactly."""
         self.write(step, {"intent": intent})
 
-    def charge(self, step: Step, usage: Usage, cost: Decimal | None, estimated: bool, **values: Any) -> None:
+    def charge(self, step: Step, used: Usage, cost: Decimal | None, estimated: bool, **values: Any) -> None:
         """Tokens and money of one attempt, on the step and on the run's totals, in one transaction."""
         tokens = {
-            "input_tokens": usage.input,
-            "cached_tokens": usage.cached,
-            "output_tokens": usage.output,
-            "reasoning_tokens": usage.reasoning,
+            "input_tokens": used.input,
+            "cached_tokens": used.cached,
+            "output_tokens": used.output,
+            "reasoning_tokens": used.reasoning,
         }
         with transaction.atomic():
             self.write(step, {**tokens, "cost": cost, "estimated": estimated, **values})
