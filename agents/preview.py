@@ -4,29 +4,22 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
 
-from agents import arming, llm
+from agents import arming, llm, variables
 from agents.engine import costs, fallback, params
 from agents.engine.context import ContextInput, SkillText, assemble, names_used
 from agents.models import AdoptedSkill, Agent
-from agents.tools import TOOLS
+from agents.tools import TOOLS, ToolContext
 from marketplace.protocol import nip19, templates
 from marketplace.protocol.events import Draft, Event
 from marketplace.protocol.parameters import RunParams
 from marketplace.protocol.skills import SkillSpec
-from marketplace.protocol.templates import Section
 from marketplace.protocol.vocabulary import FROM_THE_RUN, VARIABLES
 
-# Which tool resolves a variable at the start of a run, and so which grant it needs.
-RESOLVERS = {
-    "admin_profile": "nostr_admin_profile",
-    "admin_notes": "nostr_admin_notes",
-    "admin_relays": "nostr_admin_relays",
-    "dm_history": "nostr_dm_history",
-}
 SAMPLE_KEY = "6e" * 32
 
 
@@ -125,20 +118,19 @@ def _assembled(
     warnings: list[str],
 ) -> dict[str, Any]:
     text = None if event is None else json.dumps(event, ensure_ascii=False, separators=(",", ":"))
-    adopted = _adopted(agent)
     mark = hashlib.sha256(f"{spec.template}\0{message}\0{text}".encode("utf-8", "replace")).hexdigest()[:16]
     given = ContextInput(
         mark=mark,  # the same for the same input; a run draws its own
         soul=agent.soul if agent else "",
         invoked=SkillText(spec.d, spec.template, spec.rule, spec.action),
-        adopted=adopted,
+        adopted=_adopted(agent),
         arguments=arguments,
         message=message,
         event=text,
         count=llm.count,
     )
     names = [name for name in names_used(given) if name not in FROM_THE_RUN and name not in arguments]
-    values = _samples(names, agent, adopted, spec, allowed, warnings)
+    values = _samples(names, agent, spec, allowed, warnings)
     context = assemble(replace(given, values=values))
     warnings += context.warnings
     return {
@@ -151,34 +143,27 @@ def _assembled(
 
 
 def _samples(
-    names: Iterable[str],
-    agent: Agent | None,
-    adopted: tuple[SkillText, ...],
-    spec: SkillSpec,
-    allowed: tuple[str, ...],
-    warnings: list[str],
+    names: Iterable[str], agent: Agent | None, spec: SkillSpec, allowed: tuple[str, ...], warnings: list[str]
 ) -> dict[str, str]:
-    """Values of the variables that need no call, and [name] for those a granted tool fills at the start of a run."""
+    """What the agent knows of itself as a run would read it; [what it is] for what a granted tool asks relays for."""
     values: dict[str, str] = {}
     named = templates.variables(spec.template)
-    for name in names:
-        if name == "adopted_skills":
-            values[name] = "\n\n".join(_system(skill) for skill in adopted if skill.name != spec.d)
-        elif name == "tools":
-            values[name] = "\n".join(f"- {tool}: {TOOLS[tool].description}" for tool in allowed)
-        elif name in RESOLVERS and agent is not None and RESOLVERS[name] in agent.grants:
+    known = [name for name in names if name in variables.VARIABLES]
+    if agent is not None:
+        own = [name for name in known if variables.VARIABLES[name] in variables.OWN]
+        now = datetime.fromtimestamp(0, UTC)  # nothing here reads it
+        values |= variables.resolve(own, ToolContext(agent=agent, now=now, granted=frozenset(allowed))).values
+    for name in known:
+        tool = variables.VARIABLES[name]
+        if name in values:
+            continue
+        if agent is not None and tool in agent.grants:
             values[name] = f"[{VARIABLES[name]}, filled when it runs]"
-        elif name in RESOLVERS:
+        elif name in named:
+            why = f"{agent.name} does not grant {tool}" if agent else "no agent is chosen"
+            warnings.append(f"“{name}” stays empty: {why}.")
             values[name] = ""
-            if name in named:
-                who = agent.name if agent else "no agent"
-                warnings.append(f"“{name}” stays empty: {RESOLVERS[name]} is not granted ({who}).")
     return values
-
-
-def _system(skill: SkillText) -> str:
-    sections: tuple[Section, ...] = templates.sections(skill.template)
-    return "\n\n".join(section.text for section in sections if section.role == "system")
 
 
 def _adopted(agent: Agent | None) -> tuple[SkillText, ...]:

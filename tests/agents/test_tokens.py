@@ -1,5 +1,6 @@
 """Tokens are counted offline, at first use, and without litellm."""
 
+import os
 import subprocess
 import sys
 import time
@@ -23,5 +24,10 @@ def test_a_long_text_without_a_space_is_counted_in_time():
 
 
 def test_counting_does_not_import_litellm():
-    program = "import sys\nfrom agents.llm import tokens\ntokens.count('a')\nassert 'litellm' not in sys.modules"
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    program = "import django, sys\ndjango.setup()\nfrom agents.llm import tokens\ntokens.count('a')\nassert 'litellm' not in sys.modules"
+    subprocess.run(
+        [sys.executable, "-c", program],
+        check=True,
+        timeout=60,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+    )
