@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from typing import Any, cast
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
@@ -88,8 +90,10 @@ class Offer:
 
 @require_GET
 def adopt_button(request: HttpRequest) -> HttpResponse:
-    """The fragment on a skill's page, and on GET /adopt/ a page of its own: both say the same."""
+    """The fragment on a skill's page; the same as a page of its own stands at /adopt/."""
     address = request.GET.get("address", "")
+    if not getattr(request, "htmx", False):
+        return redirect(f"{reverse('adopt')}?{urlencode({'address': address})}")
     if not request.user.is_authenticated:
         there = getattr(getattr(request, "htmx", None), "current_url_abs_path", None)
         return render(request, "agents/_adopt.html", {"offer": None, "there": there or "/"})
