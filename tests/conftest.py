@@ -27,3 +27,11 @@ def relay(settings: object) -> Iterator[LocalRelay]:
         settings.RELAYS = settings.WRITE_RELAYS = [running.url]  # type: ignore[attr-defined]
         settings.EMBEDDED_RELAY_URL = running.url  # type: ignore[attr-defined]
         yield running
+
+
+@pytest.fixture(autouse=True)
+def empty_shelf() -> None:
+    """Pages are kept by catalogue version, and every test starts again at version 0."""
+    from marketplace.views import kept
+
+    kept.shelf.clear()

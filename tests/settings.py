@@ -22,3 +22,5 @@ STORAGES = {
 }
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 CELERY_BROKER_URL = "memory://"
+# WhiteNoise warns of a missing folder, and warnings are errors here.
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # noqa: F405

@@ -1,5 +1,6 @@
 """What templates say in the same way everywhere: times, keys, money, untrusted text."""
 
+import re
 import unicodedata
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -10,11 +11,12 @@ from django import template
 from django.template import Context
 from django.template.loader_tags import BLOCK_CONTEXT_KEY
 from django.utils import timezone
-from django.utils.html import conditional_escape, escape, format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 
 from marketplace.protocol import nip19
+from marketplace.protocol.hidden import hidden, marked
 
 register = template.Library()
 
@@ -105,48 +107,32 @@ def money(value: Decimal | None) -> str:
 
 # --- Untrusted text --------------------------------------------------------------
 
-_KEPT = "\n\t\r"
-_JOINERS = "\u200c\u200d"
 
-
-def is_hidden(character: str) -> bool:
-    """Whether a character shows nothing, or turns the text around it: format, control, private, tag characters."""
-    if character in _KEPT:
-        return False
-    if unicodedata.category(character) in {"Cc", "Cf", "Co", "Cn", "Zl", "Zp"}:
-        return True
-    return (
-        0xFE00 <= ord(character) <= 0xFE0D or 0xE0100 <= ord(character) <= 0xE01EF or character in "\u115f\u1160\u3164"
-    )
-
-
-def has_hidden(text: str) -> bool:
-    return (not text.isascii() and any(map(is_hidden, text))) or any(ord(c) < 32 and c not in _KEPT for c in text)
-
-
-def _innocent(text: str, at: int) -> bool:
-    """Joiners inside emoji and in scripts that need them are no hiding place."""
-    if text[at] not in _JOINERS or not 0 < at < len(text) - 1:
-        return False
-    return ord(text[at - 1]) > 0x5FF and ord(text[at + 1]) > 0x5FF and text[at - 1] not in _JOINERS
-
-
-@register.filter(is_safe=True)
+@register.filter
 def hidden_marks(value: Any) -> str:
     """The text, escaped, with each hidden character shown as a mark with its code point."""
     text = str(value)
-    # Text that a template escaped already, and plain ASCII, need nothing more.
-    shown = str(conditional_escape(value))
-    if not has_hidden(text):
-        return mark_safe(shown)  # noqa: S308 - escaped above
-    return mark_safe(  # noqa: S308 - escaped above; a mark holds only a code point and its name
-        "".join(_mark(c) if is_hidden(c) and not _innocent(shown, at) else c for at, c in enumerate(shown))
-    )
+    places = dict(hidden(text))
+    # What a template escaped already stays as it is.
+    escaped = str if hasattr(value, "__html__") else escape
+    if not places:
+        return mark_safe(escaped(text))  # noqa: S308 - escaped
+    parts, last = [], 0
+    for at, point in places.items():
+        parts += [escaped(text[last:at]), _mark(text[at], point)]
+        last = at + 1
+    return mark_safe("".join([*parts, escaped(text[last:])]))  # noqa: S308 - escaped; a mark holds only a name
 
 
-def _mark(character: str) -> str:
+@register.filter
+def plain_marks(value: str) -> str:
+    """The same where no markup can stand, as in a title."""
+    return marked(str(value))
+
+
+def _mark(character: str, point: str) -> str:
     name = escape(unicodedata.name(character, "control or unassigned character").lower())
-    return f'<span class="mark" title="hidden character: {name}">U+{ord(character):04X}</span>'
+    return f'<span class="mark" title="hidden character: {name}">{point}</span>'
 
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
@@ -154,6 +140,7 @@ _MARKDOWN.disable("image")  # an image tells its server who reads the page
 _BLOCKS = {"p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote", "ul", "ol", "li"}
 _TAGS = _BLOCKS | {"strong", "em", "s", "code", "a", "table", "thead", "tbody", "tr", "th", "td"}
 MAX_MARKDOWN = 100_000
+_TAG = re.compile(r"(<[^>]*>)")
 
 
 @register.filter
@@ -173,12 +160,7 @@ def markdown(value: str) -> SafeString:
 
 
 def _marked_html(html: str) -> str:
-    """Marks in text only, never inside a tag's attribute."""
-    if not has_hidden(html):
+    """Marks in text only: between tags, never inside one."""
+    if not hidden(html):
         return html
-    parts, inside = [], False
-    for at, character in enumerate(html):
-        inside = character == "<" or (inside and character != ">")
-        hidden = not inside and is_hidden(character) and not _innocent(html, at)
-        parts.append(_mark(character) if hidden else character)
-    return "".join(parts)
+    return "".join(part if part.startswith("<") else hidden_marks(mark_safe(part)) for part in _TAG.split(html))  # noqa: S308

@@ -13,7 +13,6 @@ from marketplace.models import Adoption, ArchivedEvent, Identity, Sighting, Skil
 from marketplace.protocol import nip19
 from marketplace.protocol.events import Address
 from marketplace.protocol.kinds import PRIVATE_SKILL, SKILLS
-from marketplace.templatetags.journeyman import has_hidden
 from marketplace.views import kept, listing, paste
 from marketplace.views.sheet import Sheet, current_version
 
@@ -109,7 +108,6 @@ def _context(request: HttpRequest, reader: Reader, address: Address) -> dict[str
         "relays": list(relays[:50]),
         "tabs": TABS if request.user.is_authenticated else {k: v for k, v in TABS.items() if k != "runs"},
         "owns": reader.owns,
-        "hidden": has_hidden(f"{skill.d}{sheet.spec.description}{sheet.spec.template}"),
     }
 
 
