@@ -4,12 +4,16 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import models
+from django.db.models.expressions import Combinable
 
 PICO = Decimal("1e-12")
 
 
 class MoneyField(models.BigIntegerField):  # type: ignore[type-arg]
     """US dollars as Decimal in Python; SQLite would sum a DecimalField as binary floats."""
+
+    _pyi_private_set_type: Decimal | int | Combinable  # type: ignore[assignment]
+    _pyi_private_get_type: Decimal  # type: ignore[assignment]
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Decimal | None:
         return None if value is None else (Decimal(value) * PICO).normalize() + Decimal(0)
