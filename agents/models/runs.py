@@ -26,6 +26,20 @@ class RunQuerySet(models.QuerySet["Run"]):
     def of(self, user: User) -> "RunQuerySet":
         return self.filter(agent__owner=user)
 
+    def open(self) -> "RunQuerySet":
+        return self.exclude(status__in=Run.FINAL)
+
+    def page(self, before: tuple[datetime, str] | None, limit: int) -> tuple[list["Run"], tuple[datetime, str] | None]:
+        """The newest runs older than `before`, and where the next page begins; without the long texts."""
+        found = self.defer(*Run.HEAVY).order_by("-created_at", "-id")
+        if before is not None:
+            at, run_id = before
+            found = found.filter(Q(created_at__lt=at) | Q(created_at=at, id__lt=run_id))
+        rows = list(found[: limit + 1])
+        more = len(rows) > limit
+        rows = rows[:limit]
+        return rows, (rows[-1].created_at, rows[-1].pk) if more else None
+
     def claimable(self, now: datetime) -> "RunQuerySet":
         """Queued, due again after waiting, or left behind by a worker that died."""
         return self.filter(
@@ -48,6 +62,7 @@ class Run(models.Model):
         SUPPRESSED = "suppressed"
 
     FINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELLED, Status.SUPPRESSED})
+    HEAVY = ("input", "overrides", "parameters", "request", "warnings", "output")  # what lists do not show
     MAX_DELIVERIES = 3  # a run that kills its worker this often is parked
     LEASE = timedelta(seconds=60)
 
@@ -123,6 +138,11 @@ class Run(models.Model):
     @property
     def tokens(self) -> int:
         return self.input_tokens + self.cached_tokens + self.output_tokens + self.reasoning_tokens
+
+    @property
+    def duration(self) -> timedelta | None:
+        """From its start to its end; None while there is not both."""
+        return self.finished_at - self.started_at if self.started_at and self.finished_at else None
 
     @classmethod
     def claim(cls, run_id: str, token: str, now: datetime) -> "Run | None":

@@ -1,0 +1,71 @@
+"""Kinds of fields that several forms have."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from django import forms
+
+from marketplace.protocol import nip19
+
+LONGEST_TEXT = 100_000
+
+
+def choose(field: forms.Field, choices: Sequence[tuple[str, str]]) -> None:
+    """Choices that are known only when the form is made."""
+    cast(forms.ChoiceField, field).choices = choices
+
+
+def no_secret(text: str) -> None:
+    if nip19.looks_like_nsec(text):
+        raise forms.ValidationError("This holds a secret key (nsec). It was not kept; take it out.")
+
+
+def address(text: str, schemes: Iterable[str]) -> str:
+    """An address without credentials in it."""
+    try:
+        parts = urlsplit(text)
+        known = parts.scheme in schemes and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        known = False
+    if not known or any(character.isspace() for character in text):
+        raise forms.ValidationError(f"“{text[:80]}” is not an address that starts with {' or '.join(schemes)}.")
+    if parts.username or parts.password:
+        raise forms.ValidationError("Leave user name and password out of the address.")
+    return text.rstrip("/")
+
+
+class Lines(forms.CharField):
+    """Several values, one a line."""
+
+    widget = forms.Textarea
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return value
+        return [line.strip() for line in (super().to_python(value) or "").splitlines() if line.strip()]
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(value) if isinstance(value, list) else value
+
+    def run_validators(self, value: Any) -> None:
+        super().run_validators("\n".join(value))
+
+
+class Key(forms.CharField):
+    """A public key in any of its forms; hex once cleaned."""
+
+    def to_python(self, value: Any) -> str:
+        text = (super().to_python(value) or "").strip()
+        return public_key(text) if text else ""
+
+    def prepare_value(self, value: Any) -> Any:
+        return nip19.encode_npub(value) if isinstance(value, str) and len(value) == 64 else value
+
+
+def public_key(text: str) -> str:
+    no_secret(text)
+    try:
+        return nip19.read_key(text)
+    except ValueError:
+        raise forms.ValidationError(f"“{text[:80]}” is not a key: it starts with npub1 or has 64 hex digits.") from None

@@ -1,0 +1,120 @@
+"""What was spent: by day, skill, agent, model or trigger, in the owner's time zone, exact or said to be unknown."""
+
+from calendar import monthrange
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import cast
+from urllib.parse import urlencode
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from agents import charts
+from agents.forms.filters import Unreadable, days_between, plain, zone_of
+from agents.models import Agent, Budget, Step
+from agents.models.costs import GROUPS, CostRow, every_day, total
+from agents.templatetags.running import cost_words, model_name
+from agents.views.current import own_agents
+from marketplace.models import User
+
+LINKS = {"skill": "skill", "agent": "agent", "model": "model", "trigger": "trigger"}  # group -> filter of runs
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """The month so far against what may be spent in it."""
+
+    today: CostRow
+    month: CostRow
+    forecast: Decimal | None  # of the whole month at this pace; None on its first day
+    day_limit: Decimal | None
+    month_limit: Decimal | None
+
+
+@login_required
+@require_safe
+def costs(request: HttpRequest) -> HttpResponse:
+    user = cast(User, request.user)
+    zone = zone_of(user.time_zone)
+    today = timezone.now().astimezone(zone).date()
+    problem, agent = "", ""
+    group = request.GET.get("group", "day")
+    try:
+        if group not in GROUPS:
+            raise Unreadable(f"Costs are by {', '.join(GROUPS)}.")
+        agent = plain(request.GET.get("agent", ""))
+        first, last = days_between(request.GET.get("from", ""), request.GET.get("to", ""), today)
+    except Unreadable as error:
+        problem, group, (first, last) = str(error), "day", days_between("", "", today)
+    steps = Step.objects.of(user).between(first, last, zone)
+    if agent:
+        steps = steps.filter(run__agent__slug=agent)
+    rows = steps.costs_by(group, zone)
+    shown = every_day(rows, first, last) if group == "day" else rows
+    context = {
+        "problem": problem,
+        "group": group,
+        "groups": [(name, _address(name, first, last, agent)) for name in GROUPS],
+        "first": first,
+        "last": last,
+        "agent": agent,
+        "agents": own_agents(request),
+        "rows": [(row, _label(group, row), _runs_address(group, row, first, last, agent)) for row in shown],
+        "total": total(rows),
+        "chart": charts.bars([_bar(group, row) for row in shown[: _most(group)]]) if rows else None,
+        "left_out": max(0, len(shown) - _most(group)),
+        "spending": _spending(user, today),
+        "zone": user.time_zone,
+    }
+    return render(request, "agents/costs.html", context, status=400 if problem else 200)
+
+
+def _most(group: str) -> int:
+    return 400 if group == "day" else 12
+
+
+def _label(group: str, row: CostRow) -> str:
+    if group == "model":
+        return model_name(row.label)
+    if group == "skill":
+        return row.label or "no skill"
+    return row.label
+
+
+def _bar(group: str, row: CostRow) -> tuple[str, Decimal, int, str]:
+    label = _label(group, row)
+    short = f"{date.fromisoformat(row.key):%-d %b}" if group == "day" else label[:14]
+    return short, row.cost, row.unknown, f"{label}: {cost_words(row.cost, row.unknown, row.attempts)}"
+
+
+def _address(group: str, first: date, last: date, agent: str) -> str:
+    given = {"group": group, "from": str(first), "to": str(last), "agent": agent}
+    return "?" + urlencode({name: value for name, value in given.items() if value})
+
+
+def _runs_address(group: str, row: CostRow, first: date, last: date, agent: str) -> str:
+    """The runs behind a row: those that began in its days."""
+    given = {"from": str(first), "to": str(last), "agent": agent}
+    given |= {"from": row.key, "to": row.key} if group == "day" else {LINKS[group]: row.key}
+    return urlencode({name: value for name, value in given.items() if value})
+
+
+def _spending(user: User, today: date) -> Spending:
+    zone = zone_of(user.time_zone)
+    days = Step.objects.of(user).between(today.replace(day=1), today, zone).costs_by("day", zone)
+    month = total(days)
+    length = monthrange(today.year, today.month)[1]
+    limits: dict[str, Decimal] = {}
+    for period, limit in Budget.objects.filter(agent__in=Agent.objects.of(user)).values_list("period", "limit"):
+        limits[period] = limits.get(period, Decimal(0)) + limit
+    return Spending(
+        today=total(row for row in days if row.key == today.isoformat()),
+        month=month,
+        forecast=month.cost / today.day * length if today.day > 1 else None,
+        day_limit=limits.get("day"),
+        month_limit=limits.get("month"),
+    )
