@@ -89,7 +89,7 @@ def anyway(suppressed: Run, now: datetime) -> Run:
 
 def again(run: Run, now: datetime, key: str) -> Run:
     """The same skill version on the same input, once for each key."""
-    own = {"agent": run.agent, "trigger_kind": "manual", "occasion_key": slot_key(key)}
+    own = {"agent": run.agent, "trigger_kind": "manual", "occasion_key": delivery_key(key)}
     copied = ("skill_address", "skill_event", "skill_name", "action", "autonomy", "input", "overrides")
     try:
         with transaction.atomic():
