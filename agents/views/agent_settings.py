@@ -1,0 +1,120 @@
+"""What an owner decides about an agent: its character, models, money, keys at providers, rights and triggers."""
+
+from decimal import Decimal
+from typing import Any, cast
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
+from django.views.decorators.http import require_POST, require_safe
+
+from agents import arming
+from agents.forms import AgentForm, ProviderKeyForm
+from agents.models import Agent, Budget, ProviderKey, Trigger
+from agents.tools import TOOLS
+from agents.views.current import own_agent
+from marketplace import signing
+
+PERIODS = ("day", "month")
+
+
+@login_required
+def agent_settings(request: HttpRequest, slug: str) -> HttpResponse:
+    own = own_agent(request, slug)
+    form = AgentForm(request.POST or None, instance=own, initial=_limits(own))
+    if request.method == "POST" and form.is_valid():
+        _save(own, form)
+        messages.success(request, f"The settings of {own.name} are saved; they hold from the next run on.")
+        return redirect("agent_settings", own.slug)
+    return _page(request, own, form, ProviderKeyForm())
+
+
+def _page(request: HttpRequest, own: Agent, form: AgentForm, key_form: ProviderKeyForm) -> HttpResponse:
+    stored = Agent.objects.get(pk=own.pk)  # a form that failed has written what was typed into its instance
+    context = {"agent": stored, "tab": "agent_settings", "form": form, "key_form": key_form}
+    context["keys"] = own.provider_keys.order_by("provider")
+    return render(request, "agents/agent_settings.html", context, status=422 if form.errors or key_form.errors else 200)
+
+
+def _limits(own: Agent) -> dict[str, Decimal]:
+    return dict(Budget.objects.filter(agent=own).values_list("period", "limit"))
+
+
+@transaction.atomic
+def _save(own: Agent, form: AgentForm) -> None:
+    own.save(update_fields=list(form.Meta.fields))
+    for period in PERIODS:
+        limit = form.cleaned_data[period]
+        if limit is None:
+            Budget.objects.filter(agent=own, period=period).delete()
+        else:
+            Budget.objects.update_or_create(agent=own, period=period, defaults={"limit": limit})
+
+
+@sensitive_post_parameters("key")
+@sensitive_variables("form")
+@login_required
+@require_POST
+def agent_key(request: HttpRequest, slug: str) -> HttpResponse:
+    """A key for a provider: sealed, and never read back into a page."""
+    own = own_agent(request, slug)
+    form = ProviderKeyForm(request.POST)
+    if not form.is_valid():
+        return _page(request, own, AgentForm(instance=own, initial=_limits(own)), form)
+    given = form.cleaned_data
+    ProviderKey.objects.update_or_create(
+        agent=own,
+        provider=given["provider"],
+        defaults={"base_url": given["base_url"], "sealed": signing.seal(given["key"]) if given["key"] else ""},
+    )
+    messages.success(request, f"The key for {given['provider']} is sealed and used from the next call on.")
+    return redirect("agent_settings", own.slug)
+
+
+@login_required
+@require_POST
+def agent_key_remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    own = own_agent(request, slug)
+    key = get_object_or_404(ProviderKey, agent=own, pk=pk)
+    key.delete()
+    messages.success(request, f"The key for {key.provider} is deleted.")
+    return redirect("agent_settings", own.slug)
+
+
+@login_required
+def agent_grants(request: HttpRequest, slug: str) -> HttpResponse:
+    own = own_agent(request, slug)
+    if request.method == "POST":
+        own.grants = sorted(set(request.POST.getlist("grant")) & TOOLS.keys())
+        own.save(update_fields=["grants"])
+        messages.success(request, f"{own.name} may use {len(own.grants)} tools. A skill can ask for fewer, never more.")
+        return redirect("agent_grants", own.slug)
+    groups = {risk: [tool for tool in TOOLS.values() if tool.risk == risk] for risk in ("reads", "writes", "spends")}
+    context = {"agent": own, "tab": "agent_grants", "groups": groups, "granted": set(own.grants)}
+    return render(request, "agents/agent_grants.html", context)
+
+
+@login_required
+@require_safe
+def agent_triggers(request: HttpRequest, slug: str) -> HttpResponse:
+    own = own_agent(request, slug)
+    rows = Trigger.objects.filter(agent=own).order_by("address", "pk")
+    names = [(row, row.address.split(":", 2)[-1]) for row in rows]
+    return render(request, "agents/agent_triggers.html", {"agent": own, "tab": "agent_triggers", "triggers": names})
+
+
+@login_required
+@require_POST
+def trigger_change(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Its switch, or how much it may do without being asked."""
+    own = own_agent(request, slug)
+    trigger = get_object_or_404(Trigger.objects.select_related("agent"), agent=own, pk=pk)
+    if request.POST.get("autonomy") in Trigger.Autonomy.values:
+        Trigger.objects.filter(pk=trigger.pk).update(autonomy=cast(Any, request.POST["autonomy"]))
+    if request.POST.get("enabled") in {"on", "off"}:
+        arming.switch(trigger, request.POST["enabled"] == "on", timezone.now())
+    return redirect("agent_triggers", own.slug)
