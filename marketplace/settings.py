@@ -108,6 +108,8 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "marketplace.views.chrome.chrome",
+                "agents.views.current.agents_nav",
+                "agents.views.health.banners",
             ],
         },
     }
