@@ -1,0 +1,21 @@
+"""What the API says of an owner's agents: runs, costs, context previews. Every operation names who may call it.
+
+In django-ninja an operation without an auth handler runs as the session's user with no CSRF check; the routers below
+therefore have one each, and a test walks every operation.
+"""
+
+from ninja import Router
+
+from agents.api.auth import reads, starts
+from agents.api.costs import router as costs_router
+from agents.api.runs import router as runs_router
+from agents.api.runs import start_router
+from agents.api_preview import router as preview_router
+
+router = Router()
+router.add_router("/runs", runs_router, auth=reads)
+router.add_router("/runs", start_router, auth=starts)
+router.add_router("/costs", costs_router, auth=reads)
+router.add_router("", preview_router, auth=reads)
+
+__all__ = ["router"]
