@@ -2,9 +2,46 @@
 
 from django.urls import URLPattern, URLResolver, path
 
-from agents.views import adopt, agent_skills, preview
+from agents.views import (
+    account,
+    adopt,
+    agent_settings,
+    agent_skills,
+    agents,
+    costs,
+    current,
+    health,
+    operate,
+    preview,
+    run_start,
+    runs,
+)
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("healthz", health.healthz, name="healthz"),
+    path("agents/", agents.agents, name="agents"),
+    path("agents/new/", agents.agent_new, name="agent_new"),
+    path("agents/switch/", current.agent_switch, name="agent_switch"),
+    path("agents/<str:slug>/", agents.agent, name="agent"),
+    path("agents/<str:slug>/enabled/", agents.agent_enabled, name="agent_enabled"),
+    path("agents/<str:slug>/settings/", agent_settings.agent_settings, name="agent_settings"),
+    path("agents/<str:slug>/keys/", agent_settings.agent_key, name="agent_key"),
+    path("agents/<str:slug>/keys/<int:pk>/remove/", agent_settings.agent_key_remove, name="agent_key_remove"),
+    path("agents/<str:slug>/grants/", agent_settings.agent_grants, name="agent_grants"),
+    path("agents/<str:slug>/triggers/", agent_settings.agent_triggers, name="agent_triggers"),
+    path("agents/<str:slug>/triggers/<int:pk>/", agent_settings.trigger_change, name="trigger_change"),
+    path("runs/", runs.runs, name="runs"),
+    path("runs/start/", run_start.run_start, name="run_start"),
+    path("runs/<str:pk>/", runs.run, name="run"),
+    path("runs/<str:pk>/stop/", runs.run_stop, name="run_stop"),
+    path("runs/<str:pk>/again/", runs.run_again, name="run_again"),
+    path("runs/<str:pk>/steps/<int:position>/", runs.step_decide, name="step_decide"),
+    path("skills-runs/", runs.skill_runs, name="skill_runs"),
+    path("costs/", costs.costs, name="costs"),
+    path("operate/", operate.operate, name="operate"),
+    path("account/", account.account, name="account"),
+    path("account/tokens/", account.token_new, name="token_new"),
+    path("account/tokens/<int:pk>/revoke/", account.token_revoke, name="token_revoke"),
     path("adopt/", adopt.adopt, name="adopt"),
     path("adopt/button/", adopt.adopt_button, name="adopt_button"),
     path("unadopt/", adopt.unadopt, name="unadopt"),

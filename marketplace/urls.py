@@ -3,7 +3,7 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from marketplace.api import api
-from marketplace.views import authors, drafts, events, publications, skill_detail, skills, triggers
+from marketplace.views import accounts, authors, drafts, events, publications, skill_detail, skills, triggers
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", skills.skill_list, name="skill_list"),
@@ -22,6 +22,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("drafts/<int:pk>/signed/", publications.draft_signed, name="draft_signed"),
     path("publications/<int:pk>/", publications.publication, name="publication"),
     path("publications/<int:pk>/retry/", publications.publication_retry, name="publication_retry"),
+    path("sign-in/<str:token>/", accounts.sign_in_link, name="sign_in_link"),
+    path("accounts/", include("allauth.urls")),
     path("", include("agents.urls")),
 ]
 
