@@ -122,6 +122,8 @@ def read_skill(event: Event | Draft, plaintext: str | None = None) -> SkillSpec:
 def problems_of(spec: SkillSpec) -> tuple[Problem, ...]:
     """Everything that stands against publishing this spec; warnings do not."""
     found = list(_own_problems(spec))
+    if not spec.readable:
+        found.append(Problem("content", "The content it has cannot be read here, and would be lost."))
     if not spec.d.strip():
         found.append(Problem("d", "Give the skill a name; it becomes its address and cannot change later."))
     if spec.generation == "B" and spec.params and not spec.trigger:

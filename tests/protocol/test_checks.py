@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marketplace.protocol import checks
@@ -157,6 +157,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(st.sampled_from([*GOOD.to_dict()]), JSON))
 def test_nothing_but_refused_is_ever_raised_for_a_dict(fields: dict[str, object]) -> None:
     try:
@@ -165,12 +166,14 @@ def test_nothing_but_refused_is_ever_raised_for_a_dict(fields: dict[str, object]
         assert refusal.reason
 
 
+@settings(max_examples=40)
 @given(st.text() | st.binary())
 def test_nothing_but_refused_is_ever_raised_for_text(raw: str | bytes) -> None:
     with pytest.raises(Refused):
         check(raw)
 
 
+@settings(max_examples=40)
 @given(
     st.text(st.characters(codec="utf-8"), max_size=40),
     st.lists(st.lists(st.text(st.characters(codec="utf-8"), max_size=10), min_size=1, max_size=3), max_size=3),

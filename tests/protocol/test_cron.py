@@ -4,7 +4,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marketplace.protocol.triggers import cron
@@ -123,6 +123,7 @@ FIELD = st.one_of(
 )
 
 
+@settings(max_examples=40)
 @given(st.tuples(FIELD, FIELD, FIELD, FIELD, FIELD), st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata"]))
 def test_what_is_accepted_has_words_and_five_times_in_order(fields: tuple[str, ...], tz: str) -> None:
     found, problems = read(" ".join(fields), tz)
@@ -134,6 +135,7 @@ def test_what_is_accepted_has_words_and_five_times_in_order(fields: tuple[str, .
     assert cron.from_tags([tuple(tag) for tag in cron.to_tags(found)]) == (found, [])
 
 
+@settings(max_examples=40)
 @given(st.text(max_size=30), st.text(max_size=20))
 def test_nothing_is_raised_whatever_is_typed(schedule: str, tz: str) -> None:
     cron.from_tags([("schedule", schedule), ("tz", tz)])

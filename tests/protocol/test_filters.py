@@ -127,7 +127,7 @@ def as_filter(row: dict[str, object]) -> Filter:
     return found
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(st.lists(FILTERS.map(as_filter), max_size=8), st.lists(EVENTS, min_size=1, max_size=4))
 def test_the_index_agrees_with_asking_each(filters: list[Filter], events: list[Event]) -> None:
     items = [(at // 2, wanted) for at, wanted in enumerate(filters)]
@@ -141,6 +141,7 @@ def test_the_index_agrees_with_asking_each(filters: list[Filter], events: list[E
     assert not index._places
 
 
+@settings(max_examples=40)
 @given(FILTERS.map(as_filter))
 def test_a_filter_survives_its_json(wanted: Filter) -> None:
     assert read_filter(json.loads(json.dumps(wanted.to_dict()))) == (wanted, [])

@@ -1,7 +1,7 @@
 """Names for keys, events and addresses (NIP-19, NIP-21)."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marketplace.protocol import nip19
@@ -27,6 +27,7 @@ def test_the_examples_of_the_standard() -> None:
     )
 
 
+@settings(max_examples=40)
 @given(st.text(st.characters(codec="utf-8"), max_size=60), st.integers(0, 65_535))
 def test_an_address_survives_its_naddr(d: str, kind: int) -> None:
     address = Address(kind, A, d)
@@ -72,6 +73,7 @@ def test_typing_mistakes_are_value_errors(text: str) -> None:
         nip19.decode(text)
 
 
+@settings(max_examples=40)
 @given(st.text(max_size=80))
 def test_nothing_but_value_error_is_raised(text: str) -> None:
     for prefix in ("", "naddr1", "nprofile1", "nostr:"):

@@ -1,7 +1,7 @@
 """SKILL.md: nothing is dropped in silence, and no right is gained by accident (S01, S03)."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marketplace.protocol.parameters import RunParams
@@ -115,6 +115,7 @@ def test_aliases_do_not_grow_a_small_file() -> None:
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=30)
 
 
+@settings(max_examples=40)
 @given(TEXT, TEXT, TEXT, st.sampled_from(["", "inject", "full"]), st.sampled_from([None, False, ("a", "b_c")]))
 def test_what_is_exported_reads_back(
     description: str, version: str, body: str, mode: str | None, tools: object
@@ -144,6 +145,7 @@ def test_what_is_exported_reads_back(
     assert problems_of(back) == ()
 
 
+@settings(max_examples=40)
 @given(st.binary(max_size=80))
 def test_nothing_is_raised_whatever_the_bytes(data: bytes) -> None:
     read_skillmd(data)

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marketplace.protocol import templates
@@ -39,6 +39,7 @@ def test_variables_are_named_once_in_order() -> None:
 TEXTS = st.text("{} \nabsoulmeg:", max_size=40)
 
 
+@settings(max_examples=40)
 @given(TEXTS, st.dictionaries(st.sampled_from([*VARIABLES, "a", "b"]), TEXTS))
 def test_values_are_never_expanded_again(template: str, values: dict[str, str]) -> None:
     """Marks stand for the values while expanding: the same text must come out when they are swapped in after."""
@@ -49,6 +50,7 @@ def test_values_are_never_expanded_again(template: str, values: dict[str, str]) 
     assert expand(template, values).text == expected
 
 
+@settings(max_examples=40)
 @given(TEXTS)
 def test_a_text_without_variables_stays_as_it_is(text: str) -> None:
     if not variables(text):
@@ -129,6 +131,7 @@ def test_a_time_beyond_the_calendar_stays_a_number() -> None:
     assert templates.iso_time(2**53 - 1) == str(2**53 - 1)
 
 
+@settings(max_examples=40)
 @given(st.text(max_size=60), st.text(max_size=30))
 def test_placeholders_expand_once_and_literally(before: str, content: str) -> None:
     values = templates.placeholders(signed(1, [], ""), "", "") | {"content": content}
