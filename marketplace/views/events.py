@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 from marketplace.models import ArchivedEvent, Sighting
 from marketplace.protocol import nip19
 from marketplace.protocol.adoptions import read_adoptions
-from marketplace.protocol.events import Event
+from marketplace.protocol.events import HEX64, Event
 from marketplace.protocol.kinds import ADOPTIONS, PRIVATE_SKILL, SKILL
 from marketplace.views import kept, listing
 from marketplace.views.paste import page_of
@@ -22,7 +22,8 @@ MAX_ENTRIES = 500
 @kept.for_visitors
 def event(request: HttpRequest, event_id: str) -> HttpResponse:
     """Public events that still stand. What is private or taken back is not shown here."""
-    row = ArchivedEvent.objects.filter(pk=event_id, gone=False).exclude(kind=PRIVATE_SKILL).first()
+    held = ArchivedEvent.objects.filter(gone=False).exclude(kind=PRIVATE_SKILL)
+    row = held.filter(pk=event_id).first() if HEX64.match(event_id) else None
     if row is None:
         raise Http404("We do not hold this event, or its author took it back.")
     found = Event.from_dict(json.loads(row.raw))

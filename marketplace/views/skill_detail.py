@@ -6,13 +6,14 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from marketplace import signing
 from marketplace.models import Adoption, ArchivedEvent, Identity, Sighting, Skill
 from marketplace.protocol import nip19
 from marketplace.protocol.events import Address
-from marketplace.protocol.kinds import PRIVATE_SKILL, SKILLS
+from marketplace.protocol.kinds import PRIVATE_SKILL, SKILL, SKILLS
 from marketplace.views import kept, listing, paste
 from marketplace.views.sheet import Sheet, current_version
 
@@ -40,8 +41,8 @@ def skill(request: HttpRequest, name: str) -> HttpResponse:
     if isinstance(address, str):
         return HttpResponsePermanentRedirect(address)
     reader = find(request, address)
-    if reader.skill.state in {"deleted", "expired"}:
-        return render(request, "marketplace/skill_gone.html", {"skill": reader.skill}, status=410)
+    if reader is None:
+        return _gone(request, address)
     tab = request.GET.get("tab", "template")
     tab = tab if tab in TABS else "template"
     context = _context(request, reader, address) | {"tab": tab}
@@ -52,16 +53,36 @@ def skill(request: HttpRequest, name: str) -> HttpResponse:
     return response
 
 
-def find(request: HttpRequest, address: Address) -> Reader:
-    """The skill, for those who may see it: a private or unreadable one is there for its owner alone."""
+def find(request: HttpRequest, address: Address) -> Reader | None:
+    """The skill, for those who may see it: a private or unreadable one is there for its owner alone.
+
+    None where there is no skill at the address. Raises Http404 for those who may not know.
+    """
     row = Skill.objects.filter(kind=address.kind, pubkey=address.pubkey, d=address.d).first()
     identity = None
     if row and request.user.is_authenticated:
         identity = Identity.objects.filter(user=request.user, pubkey=address.pubkey).first()
-    hidden = row is None or row.kind == PRIVATE_SKILL or row.state == "unreadable"
-    if row is None or (hidden and identity is None and not _may_inspect(request, row)):
+    if row is None:
+        return None
+    hidden = row.kind == PRIVATE_SKILL or row.state == "unreadable"
+    if hidden and identity is None and not _may_inspect(request, row):
         raise Http404(UNKNOWN)
     return Reader(row, identity)
+
+
+def _gone(request: HttpRequest, address: Address) -> HttpResponse:
+    """What its author took back, or what had an end date; raises Http404 where we never had anything."""
+    held = ArchivedEvent.objects.filter(kind=SKILL, pubkey=address.pubkey, d=address.d, gone=True)
+    last = held.order_by("-created_at", "id").first() if address.kind == SKILL else None
+    if last is None:
+        raise Http404(UNKNOWN)
+    context = {
+        "name": address.d,
+        "pubkey": address.pubkey,
+        "expired": last.expires_at is not None and last.expires_at <= int(timezone.now().timestamp()),
+        "adopters": Adoption.objects.filter(address=str(address), counted=True).count(),
+    }
+    return render(request, "marketplace/skill_gone.html", context, status=410)
 
 
 def _may_inspect(request: HttpRequest, row: Skill) -> bool:
@@ -76,6 +97,8 @@ def _address(name: str) -> Address | str:
         if isinstance(entity, nip19.Naddr):
             if entity.address.kind not in SKILLS:
                 raise Http404(f"This names an event of kind {entity.address.kind}, not a skill.")
+            if "\x00" in entity.address.d:  # no database can be asked for it
+                raise Http404(UNKNOWN)
             canonical = nip19.encode_naddr(entity.address)
             return entity.address if name == canonical else reverse("skill", args=[canonical])
         url = paste.page_of(entity)

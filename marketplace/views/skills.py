@@ -22,7 +22,7 @@ SECRET_WORDS = (
 @require_safe
 def skill_list(request: HttpRequest) -> HttpResponse:
     """Looks at what was pasted first; lists come from the shelf."""
-    typed = request.GET.get("q", "")
+    typed = listing.without_nul(request.GET.get("q", ""))
     try:
         url = paste.destination(typed) if typed else ""
     except paste.PrivateKey:
