@@ -130,8 +130,8 @@ def _page(
     context: dict[str, Any] = {
         "editor": editor,
         "form": form,
-        "variables": VARIABLES,
-        "placeholders": PLACEHOLDERS,
+        "variables": [("{{" + name + "}}", words) for name, words in VARIABLES.items()],
+        "placeholders": [("{" + name + "}", words) for name, words in PLACEHOLDERS.items()],
         "conflict": conflict,
         "other": other,
         "taken_out": taken_out or [],
