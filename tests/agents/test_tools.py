@@ -15,7 +15,7 @@ from marketplace.models import Skill
 from marketplace.protocol import nip19, nostr
 from marketplace.protocol.filters import Filter
 from tests.agents.world import AT, NOW, make_agent, signed, skill_event, stranger
-from tests.local_relay import LocalRelay
+from tests.real_relay import LocalRelay
 
 pytestmark = pytest.mark.django_db
 
