@@ -22,7 +22,8 @@ from marketplace.protocol.events import Address
 
 PAGE = 50
 TRIGGER_KINDS = ("manual", "nostr-subscription", "cron", "webhook", "chain")
-POLL = "1s"
+POLL = "1s"  # while something may happen by itself
+POLL_WAITING = "5s"  # while it waits for a person or a time
 
 
 def own_runs(request: HttpRequest) -> RunQuerySet:
@@ -83,7 +84,7 @@ def _whole(own: Run) -> dict[str, Any]:
         "payload_text": pretty(own.input["payload"]) if own.input.get("payload") else "",
         "naddr": nip19.encode_naddr(address) if address and address.kind == 31123 else "",
         "children": list(own.children.select_related("agent").order_by("created_at", "id").defer(*Run.HEAVY)[:20]),
-        "poll": "" if own.is_final else POLL,
+        "poll": "" if own.is_final else POLL_WAITING if own.status == Run.Status.WAITING else POLL,
         "again_token": secrets.token_hex(8),
     }
 
