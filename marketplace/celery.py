@@ -8,6 +8,7 @@ import os
 import threading
 import time
 import uuid
+import warnings
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -15,13 +16,16 @@ from urllib.parse import urlsplit
 
 from celery import Celery
 from celery.signals import worker_ready, worker_shutting_down
-from kombu import Queue
+from kombu import Exchange, Queue
 from kombu.transport import TRANSPORT_ALIASES, filesystem
 from kombu.utils.json import dumps, loads
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
 # litellm would otherwise fetch its price table from the network when imported.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+# Said at every start inside a container; messages are JSON, so being root adds no risk here.
+warnings.filterwarnings("ignore", message="You're running the worker with superuser")
 
 HEARTBEAT_SECONDS = 10
 TICK_SECONDS = 1.0
@@ -96,7 +100,8 @@ def configure(app: Celery) -> None:
         broker_connection_retry_on_startup=True,
         broker_connection_timeout=2,
         task_ignore_result=True,
-        task_queues=[Queue("runs"), Queue("tick")],
+        # Named in full: without, both would be bound to the default exchange, and each get the other's messages.
+        task_queues=[Queue(name, Exchange(name), routing_key=name) for name in ("runs", "tick")],
         task_default_queue="runs",
         # Late, so that a busy worker holds back no message that an idle one could take.
         task_acks_late=True,

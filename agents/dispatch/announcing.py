@@ -33,10 +33,15 @@ def announce(ids: Iterable[str], now: datetime) -> int:
 
 def room() -> int:
     """How many more messages the broker should be given now."""
+    messages = folder()
+    return 10_000 if messages is None else max(0, MOST_OUTSTANDING - sum(1 for _ in messages.glob("*.runs.msg")))
+
+
+def folder() -> Path | None:
+    """Where the filesystem broker keeps its messages; None for every other broker."""
     if not str(app.conf.broker_url).startswith("filesystem"):
-        return 10_000
-    folder = Path(app.conf.broker_transport_options["data_folder_out"])
-    return max(0, MOST_OUTSTANDING - sum(1 for _ in folder.glob("*.runs.msg")))
+        return None
+    return Path(app.conf.broker_transport_options["data_folder_out"])
 
 
 def announce_after_commit(ids: Sequence[str], now: datetime) -> None:
