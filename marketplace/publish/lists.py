@@ -89,9 +89,7 @@ def _change(identity: Identity, now: int, why: str, edit: Callable[[AdoptionList
         if not still_mine():
             raise Busy("Another change of this list went ahead. Nothing was published; try again.")
         publication, _ = sending.record(identity, event, why, urls)
-        sending.send(publication, urls, now)
-    sending.recounted(set(old.addresses) ^ set(new.addresses))
-    return publication
+        return sending.send(publication, urls, now)
 
 
 def _after(newest: Event | None) -> int:

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from marketplace import ingest, recount, relays
+from marketplace import ingest, relays
 from marketplace.models import ArchivedEvent, Author, Identity, Publication, RelayAnswer
-from marketplace.protocol import checks, kinds
+from marketplace.protocol import checks
 from marketplace.protocol.events import Address, Event
 from marketplace.publish.errors import Unpublishable
 
@@ -78,7 +78,7 @@ def record(
 
 
 def send(publication: Publication, urls: Iterable[str], now: int) -> Publication:
-    """Send the same bytes to these relays, keep each answer, and ingest what one of them took."""
+    """Send the same bytes to these relays, keep each answer, and ingest what one of them took; counts follow that."""
     event = Event.from_dict(json.loads(publication.raw))
     wanted = list(urls)
     given = {answer.url: answer for answer in relays.publish(event, wanted, OK_SECONDS)} if wanted else {}
@@ -108,8 +108,3 @@ def answered(publication: Publication, seconds: float = 5.0) -> Publication:
         time.sleep(0.1)
         publication = Publication.objects.prefetch_related("answers").get(pk=publication.pk)
     return publication
-
-
-def recounted(addresses: Iterable[Address]) -> None:
-    """The numbers on the pages follow at once."""
-    recount.recount([str(address) for address in addresses if address.kind == kinds.SKILL])

@@ -58,8 +58,4 @@ def _publish(identity: Identity, event: Event, now: int, form_token: str) -> Pub
     publication, new = sending.record(identity, event, f"publish {event.value('d')}", urls, form_token)
     if not new:
         return sending.answered(publication)
-    sending.send(publication, urls, now)
-    if event.address:
-        # Others may have adopted the name before it was here.
-        sending.recounted([event.address])
-    return publication
+    return sending.send(publication, urls, now)
