@@ -32,8 +32,10 @@ class Session:
         self.verified = verified
         self.passed = passed  # ids this relay gave before: each is handed on once
         self.asked: dict[str, list[Filter]] = {}
+        self.stored: dict[str, list[Filter]] = {}  # of live requests: what counts before their EOSE
         self.closed: OrderedDict[str, None] = OrderedDict()
         self.live: list[Filter] = []
+        self.since: Callable[[Filter], int] = lambda wanted: wanted.since or 0
         self.waiting: list[Paging] = []
         self.paging: Paging | None = None
         self.page_name = ""
@@ -51,6 +53,7 @@ class Session:
 
     async def subscribe(self, filters: Sequence[Filter], since: Callable[[Filter], int], now: int) -> None:
         """Follow these from now on; filters that are new are caught up with from `since`."""
+        self.since = since
         new = [item for item in filters if item.timeless() not in {known.timeless() for known in self.live}]
         old = [name for name in self.asked if name != self.page_name]
         for start in range(0, len(filters), PER_REQUEST):
@@ -58,6 +61,9 @@ class Session:
             # limit 1 and no since: a relay sends new events whatever their date, and next to nothing stored.
             part = [item.timeless() for item in filters[start : start + PER_REQUEST]]
             self.asked[name] = part
+            self.stored[name] = [
+                replace(item, since=since(full)) for item, full in zip(part, filters[start:], strict=False)
+            ]
             await self.wire.send("REQ", name, *({**item.to_dict(), "limit": 1} for item in part))
         for name in old:
             await self._close(name)
@@ -79,6 +85,7 @@ class Session:
         if frame.verb == "EVENT":
             await self._event(frame)
         elif frame.verb == "EOSE":
+            self.stored.pop(frame.name, None)
             if frame.name == self.page_name:
                 await self._end_page()
         elif frame.verb == "CLOSED":
@@ -113,10 +120,15 @@ class Session:
         if self.paging and frame.name == self.page_name:
             self.heard = time.monotonic()
             self.paging.take(event)
-        await self._pass_on(event)
+        if self._counts(frame.name, event):
+            await self._pass_on(event)
         if self.paging and self.paging.flooded:
             self.refusals["flood"] += 1
             await self._end_page()
+
+    def _counts(self, name: str, event: Event) -> bool:
+        """A stored event from before its filter's time is none of ours: a trigger starts when it is armed."""
+        return name not in self.stored or any(wanted.matches(event) for wanted in self.stored[name])
 
     async def _pass_on(self, event: Event) -> None:
         if event.id in self.passed:
@@ -178,11 +190,12 @@ class Session:
         filters, self.asked = self.live, {}
         pages = ([self.paging] if self.paging else []) + self.waiting
         self.paging, self.page_name = None, ""
-        await self.subscribe(filters, lambda item: item.since or 0, int(time.time()))
+        await self.subscribe(filters, self.since, int(time.time()))
         self.waiting = pages
         await self._next_page()
 
     async def _close(self, name: str) -> None:
+        self.stored.pop(name, None)
         if self.asked.pop(name, None) is None:
             return
         self.closed[name] = None
@@ -197,7 +210,3 @@ class Session:
     def _say(self, words: str) -> None:
         if words not in self.words and len(self.words) < 5:
             self.words.append(words)
-
-
-def without_time(item: Filter) -> Filter:
-    return replace(item, since=None, until=None, limit=None)

@@ -30,6 +30,7 @@ class Wire:
         self.socket = socket
         self.challenge = ""
         self.auth_id = ""
+        self.auth_answered = False
 
     @classmethod
     async def to(cls, url: str, seconds: float = 10.0) -> "Wire":
@@ -61,12 +62,14 @@ class Wire:
         frame = frames.read(raw)
         if frame.verb == "AUTH":
             self.challenge = frame.text
+        elif frame.verb == "OK" and frame.name == self.auth_id:
+            self.auth_answered = True
         return frame
 
     async def authenticate(self) -> bool:
-        """Answer the relay's challenge with the site's own key; False where there was none or we did already."""
-        if not self.challenge or self.auth_id:
-            return False
+        """Answer the relay's challenge with the site's own key; whether there is anything to wait for."""
+        if self.auth_id or not self.challenge:
+            return bool(self.auth_id) and not self.auth_answered
         secret = site_secret()
         tags = (("relay", self.url), ("challenge", self.challenge))
         event = nostr.sign(Draft(nostr.public_key(secret), int(time.time()), CLIENT_AUTH, tags, ""), secret)

@@ -130,7 +130,7 @@ EVENTS = st.builds(
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(EVENTS, min_size=1, max_size=24), st.randoms(use_true_random=False), st.integers(1, 9))
 def test_any_order_with_repeats_gives_the_reference_model(
-    events: list[Event], random: random.Random, size: int
+    events: list[Event], chance: random.Random, size: int
 ) -> None:
     wanted = reference(events, NOW)
     states = []
