@@ -12,7 +12,7 @@ help: ## this list
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: $(VENV)/.installed $(if $(filter local,$(MODEL)),$(VENV)/.installed-local-model) ## set up and run the whole site
-	@MODEL=$(MODEL) exec $(BIN)/python manage.py up
+	@MODEL=$(MODEL) exec $(BIN)/python -m marketplace.management.up
 
 test: $(VENV)/.installed-dev ## lint, types, contracts and every test
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh tests/all.sh

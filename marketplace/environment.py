@@ -84,7 +84,7 @@ def sqlite(path: str) -> dict[str, object]:
             "transaction_mode": "IMMEDIATE",
             "init_command": (
                 "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
-                " PRAGMA temp_store=MEMORY; PRAGMA cache_size=-16000; PRAGMA mmap_size=134217728;"
+                " PRAGMA temp_store=MEMORY; PRAGMA cache_size=-4000;"
             ),
         },
     }

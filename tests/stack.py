@@ -57,7 +57,7 @@ class Stack:
     def __enter__(self) -> "Stack":
         self.started = time.monotonic()
         self.process = subprocess.Popen(
-            [sys.executable, "manage.py", "up"],
+            [sys.executable, "-m", "marketplace.management.up"],
             cwd=ROOT,
             env=self.environment,
             stdout=subprocess.PIPE,
@@ -67,7 +67,7 @@ class Stack:
         )
         threading.Thread(target=self._read, daemon=True).start()
         try:
-            eventually(60, lambda: self.link or self.process.poll() is not None, "the site is up")
+            eventually(90, lambda: "Ctrl-C ends it." in self.log or self.process.poll() is not None, "the site is up")
             assert self.process.poll() is None, self.log
         except BaseException:
             self.stop()

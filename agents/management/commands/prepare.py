@@ -34,6 +34,9 @@ class Command(BaseCommand):
         if settings.DEMO and not (settings.VAR_DIR / "sample-keys.json").exists() and not self._seeded():
             call_command("sample_world", stdout=self.stdout, stderr=self.stderr)
             (settings.VAR_DIR / "seeded").touch()
+        self.stdout.write(f"Journeyman is at {settings.SITE_URL}/")
+        if User.objects.filter(username="owner", is_active=True).exists():
+            call_command("sign_in_link", stdout=self.stdout)
 
     def _seeded(self) -> bool:
         """Removed samples stay removed."""

@@ -48,8 +48,13 @@ class Command(BaseCommand):
                     if not answer.ok:
                         self.stderr.write(f"{answer.url} refused {event.id[:8]}: {answer.message}")
         outcomes = ingest.store([ingest.Incoming(event, settings.EMBEDDED_RELAY_URL) for event in events], now)
-        stored = sum(outcome.outcome == "stored" for outcome in outcomes)
-        self.stdout.write(f"{stored} events stored, {Skill.objects.public().count()} skills listed")
+        # The listener may have been faster than we: what it stored is a duplicate here.
+        refused = [outcome for outcome in outcomes if outcome.outcome == "refused"]
+        for outcome in refused:
+            self.stderr.write(f"{outcome.id[:8]}: {outcome.reason}")
+        self.stdout.write(
+            f"{len(events) - len(refused)} events published, {Skill.objects.public().count()} skills listed"
+        )
 
 
 def read_keys() -> dict[str, str]:
