@@ -8,7 +8,7 @@ from typing import Any
 
 from celery import shared_task
 from celery.signals import worker_init
-from django.db import close_old_connections, connection
+from django.db import close_old_connections, connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
@@ -65,14 +65,19 @@ def _attempt(part: Callable[[datetime], int], now: datetime) -> int:
 def park(now: datetime) -> int:
     """Runs that ended their worker too often are not tried again."""
     worn = Run.objects.filter(status=Run.Status.RUNNING, lease_until__lt=now, deliveries__gte=Run.MAX_DELIVERIES)
-    return worn.update(
-        status=Run.Status.FAILED,
-        reason="parked",
-        reason_words=f"It ended its worker {Run.MAX_DELIVERIES} times and was parked.",
-        finished_at=now,
-        lease_token="",
-        lease_until=None,
-    )
+    return sum(_parked(run, now) for run in worn.select_related("agent")[:MOST_AT_ONCE])
+
+
+def _parked(run: Run, now: datetime) -> int:
+    words = f"It ended its worker {Run.MAX_DELIVERIES} times and was parked."
+    end = {"status": Run.Status.FAILED, "reason": "parked", "reason_words": words, "finished_at": now}
+    with transaction.atomic():
+        still = Run.objects.filter(pk=run.pk, status=Run.Status.RUNNING, lease_until=run.lease_until)
+        parked = still.update(**end, lease_token="", lease_until=None)
+        if parked:
+            run.status = Run.Status.FAILED
+            dispatch.chained(run, now)
+    return parked
 
 
 def announce(now: datetime) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from agents import llm, variables
+from agents import dispatch, llm, variables
 from agents.engine import fallback, loop
 from agents.engine.context import LIVE, Context, ContextInput, assemble, names_used
 from agents.engine.outcomes import Call
@@ -192,16 +192,21 @@ def _wait(run: Run, waits: Waits) -> None:
 
 
 def _end(run: Run, status: str, reason: str, words: str, output: str = "") -> None:
+    """What waits for this end starts in the same transaction: neither is lost without the other."""
+    now = timezone.now()
     with transaction.atomic():
         served = run.steps.filter(kind=Step.Kind.MODEL, state=Step.State.DONE).order_by("position").last()
-        _mine(run).update(
+        ended = _mine(run).update(
             status=status,
             reason=reason,
             reason_words=words,
             output=output,
             model=(served.served_model or served.name) if served else "",
-            finished_at=timezone.now(),
+            finished_at=now,
             lease_token="",
             lease_until=None,
             warnings=run.warnings,
         )
+        if ended:
+            run.status, run.output = status, output
+            dispatch.chained(run, now)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from agents import dispatch
+from agents import dispatch, runner
 from agents.models import Agent, HeldBack, Run, Trigger
 from marketplace.celery import app
 from tests.agents.world import NOW, happened, make_agent, make_trigger, note
@@ -123,6 +123,19 @@ def test_the_end_of_a_run_starts_what_waits_for_it_in_the_same_agent_only(agent:
     assert (run.trigger_id, run.parent_id, run.depth) == (then.pk, parent.pk, 1)
     assert run.input["payload"]["output"] == "done"
     assert dispatch.chained(parent, NOW) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_that_ends_in_a_worker_starts_the_next_one(agent: Agent, sent: list[str]) -> None:
+    first = f"31123:{'a' * 64}:first"
+    tags = [["trigger", "chain"], ["source", first], ["on", "failed"]]
+    make_trigger(agent, "then", kind="chain", tags=tags)
+    run = dispatch.manual(agent, first, "f" * 64, "", {}, {}, NOW, "start")
+    assert runner.execute(run.pk)
+    run.refresh_from_db()
+    assert (run.status, run.reason) == ("failed", "unusable")
+    (then,) = Run.objects.filter(parent=run)
+    assert sent == [run.pk, then.pk]
 
 
 def test_a_chain_in_a_circle_ends(agent: Agent) -> None:
