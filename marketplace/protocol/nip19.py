@@ -2,12 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import xor
 
 from marketplace.protocol.events import HEX64, Address
 
 _CHARSET = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _VALUES = {character: value for value, character in enumerate(_CHARSET)}
 _GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
+# What each value of the top five bits folds in; looked up, since a page of fifty rows takes 15,000 steps.
+_TOPS = [reduce(xor, (g for bit, g in enumerate(_GENERATOR) if top >> bit & 1), 0) for top in range(32)]
 MAX_LENGTH = 5_000
 
 
@@ -138,11 +142,7 @@ def _hex32(data: bytes) -> str:
 def _polymod(values: Iterable[int]) -> int:
     checksum = 1
     for value in values:
-        top = checksum >> 25
-        checksum = (checksum & 0x1FFFFFF) << 5 ^ value
-        for bit, generator in enumerate(_GENERATOR):
-            if top >> bit & 1:
-                checksum ^= generator
+        checksum = (checksum & 0x1FFFFFF) << 5 ^ value ^ _TOPS[checksum >> 25]
     return checksum
 
 
