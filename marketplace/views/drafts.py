@@ -178,7 +178,8 @@ def read_address(text: str) -> Address | None:
 
 
 def _default_key(request: HttpRequest, user: User) -> str:
-    """The key of the agent chosen in the header, by the name of its relation."""
+    """The key of the agent chosen in the header, else of the first agent, by the name of the relation."""
     keys = Identity.objects.filter(user=user, custody=Identity.Custody.HELD)
-    chosen = keys.filter(agent__pk=request.session.get("agent", 0)).first() or keys.order_by("pk").first()
+    chosen = keys.filter(agent__pk=request.session.get("agent", 0)).first()
+    chosen = chosen or keys.filter(agent__isnull=False).order_by("agent__name", "agent__pk").first() or keys.first()
     return str(chosen.pk) if chosen else ""

@@ -173,6 +173,8 @@ def _diff(last: tuple[Event, SkillSpec] | None, spec: SkillSpec) -> list[tuple[s
     old, new = _lines(last[1]) if last else [], _lines(spec)
     names = {"+": "ins", "-": "del", " ": "span", "@": "span"}
     lines = list(difflib.unified_diff(old, new, lineterm="", n=3))[2:]
+    if lines and (not old or lines[0].startswith("@@ -1")):
+        del lines[0]  # nothing is left out above the first line
     return [(names[line[0]], "⋯" if line.startswith("@@") else line[1:]) for line in lines]
 
 

@@ -1,9 +1,9 @@
 // Chips put their text where the cursor stands; without this file they are a list to read.
 document.addEventListener("click", (event) => {
-  const chip = event.target.closest("button[data-insert]");
+  const chip = event.target.closest("button[data-chip]");
   if (!chip) return;
   const field = document.getElementById(chip.dataset.into);
-  const text = chip.dataset.insert;
+  const text = chip.dataset.chip;
   if (field.tagName === "INPUT") {
     const names = field.value.split(",").map((name) => name.trim()).filter(Boolean);
     if (!names.includes(text)) names.push(text);
