@@ -1,11 +1,8 @@
 """Adoption counts of the catalogue: always counted anew from current lists, never added to."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 from django.conf import settings
-from django.db import connection
-from django.db.models import Count, QuerySet
 from django.dispatch import receiver
 
 from marketplace import scoring, signals
@@ -27,10 +24,26 @@ def follow(addresses: Collection[str], **_: object) -> None:
 def recount(addresses: Iterable[str]) -> int:
     """Count the adopters of these skills ("31123:<pubkey>:<d>"); how many rows changed."""
     inside = trusted_keys()
-    changed = 0
-    for part in sql.parts(sorted(set(addresses)), most=BATCH):
-        changed += _write(part, _counts(part), _counts(part, inside) if inside else {})
-    return changed
+    statement = sql.text(
+        "SELECT s.id, s.adopters, s.trusted, v.column4, (SELECT count(*) FROM {adoptions} a WHERE "
+        "a.address = v.column4 AND a.counted) FROM {values} JOIN {skills} s ON s.kind = v.column1 "
+        "AND s.pubkey = v.column2 AND s.d = v.column3",
+        adoptions=Adoption,
+        skills=Skill,
+    )
+    wanted = []
+    for address in sorted(set(addresses)):
+        kind, pubkey, d = address.split(":", 2)
+        wanted.append((int(kind), pubkey, d, address))
+    rows = sql.join(statement, wanted)
+    trusted = _trusted([row[3] for row in rows], inside)
+    changed = [
+        (count, trusted.get(address, 0), pk)
+        for pk, adopters, known, address, count in rows
+        if (count, trusted.get(address, 0)) != (adopters, known)
+    ]
+    sql.many(sql.text("UPDATE {skills} SET adopters = %s, trusted = %s WHERE id = %s", skills=Skill), changed)
+    return len(changed)
 
 
 def recount_all() -> int:
@@ -64,32 +77,14 @@ def trusted_keys() -> frozenset[str]:
     return scoring.trusted(seeds, follows, _named(asked, kinds.MUTES))
 
 
-def _counts(addresses: Sequence[str], only: Collection[str] | None = None) -> dict[str, int]:
-    rows: QuerySet[Adoption] = Adoption.objects.filter(address__in=addresses, counted=True)
-    if only is None:
-        return dict(rows.values_list("address").annotate(n=Count("adopter")))
+def _trusted(addresses: Sequence[str], inside: Collection[str]) -> dict[str, int]:
+    """How many adopters of each are inside the web of trust."""
     counts: dict[str, int] = {}
-    for address, adopter in rows.values_list("address", "adopter"):
-        counts[address] = counts.get(address, 0) + (adopter in only)
+    for part in sql.parts(addresses if inside else []):
+        rows = Adoption.objects.filter(address__in=part, counted=True).values_list("address", "adopter")
+        for address, adopter in rows:
+            counts[address] = counts.get(address, 0) + (adopter in inside)
     return counts
-
-
-def _write(addresses: Sequence[str], adopters: dict[str, int], trusted: dict[str, int]) -> int:
-    statement = sql.text(
-        "UPDATE {skills} SET adopters = %s, trusted = %s "
-        "WHERE kind = %s AND pubkey = %s AND d = %s AND (adopters <> %s OR trusted <> %s)",
-        skills=Skill,
-    )
-    rows: list[list[Any]] = []
-    for address in addresses:
-        kind, pubkey, d = address.split(":", 2)
-        counts = [adopters.get(address, 0), trusted.get(address, 0)]
-        rows.append([*counts, int(kind), pubkey, d, *counts])
-    if not rows:
-        return 0
-    with connection.cursor() as cursor:
-        cursor.executemany(statement, rows)
-        return max(int(cursor.rowcount), 0)
 
 
 def _named(keys: Iterable[str], kind: int) -> dict[str, Collection[str]]:

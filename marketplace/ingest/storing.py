@@ -81,9 +81,8 @@ class _Batch:
         self.prepared = {event.id: skills.prepare(event) for event in events if event.kind in kinds.SKILLS}
         with pace.write():
             self.deleted = Tombstones.concerning(events)
-            # A deletion must see what came before it and be seen by what comes after.
-            for final, run in groupby(part, key=lambda item: isinstance(item[1], Event) and item[1].kind in FINAL):
-                if final:
+            for alone, run in groupby(part, key=lambda item: isinstance(item[1], Event) and _stands_alone(item[1])):
+                if alone:
                     self._bury(list(run))
                 else:
                     self._store_run(list(run))
@@ -94,45 +93,60 @@ class _Batch:
         return self.outcomes
 
     def _store_run(self, run: list[tuple[Incoming, Event | Outcome]]) -> None:
-        fresh = [event for _, event in run if isinstance(event, Event) and self._countable(event)]
-        fresh = list({event.id: event for event in fresh}.values())
-        heads = archive.heads([keyed(event) for event in fresh])
-        problems = {event.id: self.prepared[event.id].problem for event in fresh if event.id in self.prepared}
-        new = archive.write(fresh, problems, self.now)
+        fresh = {event.id: event for _, event in run if isinstance(event, Event) and self._countable(event)}
+        deletions = [event for event in fresh.values() if event.kind in FINAL]
+        heads = archive.heads([keyed(event) for event in fresh.values() if event.kind not in FINAL])
+        problems = {event_id: self.prepared[event_id].problem for event_id in fresh if event_id in self.prepared}
+        new = archive.write(list(fresh.values()), problems, self.now)
         winners: dict[Key, Event] = {}
         oldest: dict[Key, int] = {}
+        buried = [event for event in deletions if event.id in new]
         for incoming, found in run:
-            outcome = self._decide(found, incoming.relay, new, heads, winners)
+            outcome = self._decide(found, incoming.relay, fresh, new, heads, winners)
             self.outcomes.append(outcome)
-            if outcome.event and outcome.outcome in {"stored", "older"}:
+            if outcome.event and outcome.outcome in {"stored", "older"} and outcome.event.kind not in FINAL:
                 key = keyed(outcome.event)
                 oldest[key] = min(outcome.event.created_at, oldest.get(key, outcome.event.created_at))
         self.changes.merge(project(winners.values(), self.prepared, oldest))
         skills.backdate({key: at for key, at in oldest.items() if key not in winners and key.kind in kinds.SKILLS})
+        touched = [key for event in buried for key in tombstones.bury(event, tombstones.rows_of(event))]
+        if touched:
+            self.changes.merge(reproject(list(dict.fromkeys(touched))))
 
     def _countable(self, event: Event) -> bool:
-        return not checking.is_held(event, self.now) and not self.deleted.cover(event)
+        """In the order given: a deletion of the same run covers what follows it."""
+        if checking.is_held(event, self.now) or self.deleted.cover(event):
+            return False
+        if event.kind in FINAL:
+            self.deleted.add(tombstones.rows_of(event))
+        return True
 
     def _decide(
         self,
         found: Event | Outcome,
         relay: str,
+        fresh: dict[str, Event],
         new: set[str],
         heads: dict[Key, archive.Head],
         winners: dict[Key, Event],
     ) -> Outcome:
-        """One outcome as if the events had come one by one; `new`, `heads` and `winners` follow."""
+        """One outcome as if the events had come one by one; `new`, `heads` and `winners` follow.
+
+        `fresh` are those that no deletion covers, at the place where they stand.
+        """
         if isinstance(found, Outcome):
             return found
         if checking.is_held(found, self.now):
             self.held.append((found, relay))
             return checking.held(found, relay)
-        if self.deleted.cover(found):
+        if found.id not in fresh:
             return Outcome(found.id, "deleted", "its author deleted it", found, relay)
         self.seen.append((found.id, relay))
         if found.id not in new:
             return Outcome(found.id, "duplicate", "already in the archive", found, relay)
         new.remove(found.id)
+        if found.kind in FINAL:
+            return Outcome(found.id, "stored", "", found, relay)
         key = keyed(found)
         head = heads.get(key)
         if not newer(found, head):
@@ -159,3 +173,11 @@ class _Batch:
         self.changes.merge(reproject(tombstones.bury(event, rows)))
         self.deleted.add(rows)
         return Outcome(event.id, "stored", "", event, relay)
+
+
+def _stands_alone(event: Event) -> bool:
+    """What may bring back an older version or purges rows: it must see what came before it.
+
+    A deletion by address needs no such care, since it covers every version up to its time alike.
+    """
+    return event.kind == kinds.VANISH or (event.kind == kinds.DELETION and bool(event.all("e")))
