@@ -26,6 +26,8 @@ def marked(text: str) -> str:
 
 def mixed_scripts(text: str) -> tuple[str, ...]:
     """The scripts of one word that mixes look-alike alphabets (`spеllcheck` with a Cyrillic е), else ()."""
+    if text.isascii():
+        return ()
     word = set[str]()
     for character in text + " ":
         if character.isalpha():

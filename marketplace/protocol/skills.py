@@ -15,6 +15,7 @@ from marketplace.protocol.triggers import TriggerSpec, read_trigger, tag_names, 
 
 MAX_D_BYTES = 184  # longer: relays do not index the address, and adoptions are missed
 MAX_PRIVATE_BYTES = 40_000
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _FRAME_BYTES = 400  # id, key, signature, kind and time of an event
 # The id of an event with other control characters is not the same everywhere (NIP-01 and JSON differ).
 _UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
@@ -224,7 +225,7 @@ def _own_problems(spec: SkillSpec) -> list[Problem]:
     found = []
     if len(spec.d.encode("utf-8", "replace")) > MAX_D_BYTES:
         found.append(Problem("d", f"The name has more than {MAX_D_BYTES} bytes; relays would not find it."))
-    if any(ord(character) < 32 or character == "\x7f" for character in spec.d):
+    if _CONTROL.search(spec.d):
         found.append(Problem("d", "The name holds a control character."))
     found += _looks(spec)
     if spec.rule == "full" and not spec.template.strip():
@@ -253,13 +254,14 @@ def _looks(spec: SkillSpec) -> list[Problem]:
 
 def _extra_tags(tags: Tags, trigger: TriggerSpec | None) -> Tags:
     """What the writer does not write itself: unknown names, and what stands a second time."""
-    of_trigger = tag_names(trigger.kind) if trigger else frozenset()
+    known = _KNOWN_TAGS | tag_names(trigger.kind) if trigger else _KNOWN_TAGS
     seen: set[str] = set()
     extra: list[Tag] = []
     for tag in tags:
-        if tag[0] not in _KNOWN_TAGS | of_trigger or (tag[0] in _KNOWN_TAGS - {"t"} and tag[0] in seen):
+        name = tag[0]
+        if name not in known or (name in seen and name != "t" and name in _KNOWN_TAGS):
             extra.append(tag)
-        seen.add(tag[0])
+        seen.add(name)
     return tuple(extra)
 
 
