@@ -26,7 +26,7 @@ def recount(addresses: Iterable[str]) -> int:
     inside = trusted_keys()
     statement = sql.text(
         "SELECT s.id, s.adopters, s.trusted, v.column4, (SELECT count(*) FROM {adoptions} a WHERE "
-        "a.address = v.column4 AND a.counted) FROM {values} JOIN {skills} s ON s.kind = v.column1 "
+        "a.address = v.column4 AND a.counted) FROM {values} CROSS JOIN {skills} s WHERE s.kind = v.column1 "
         "AND s.pubkey = v.column2 AND s.d = v.column3",
         adoptions=Adoption,
         skills=Skill,

@@ -40,7 +40,7 @@ def write(events: Sequence[Event], problems: dict[str, str], now: int) -> set[st
 def heads(keys: Iterable[Key]) -> dict[Key, Head]:
     """The version that stands at each address; addresses without one are left out."""
     statement = sql.text(
-        "SELECT a.kind, a.pubkey, a.d, a.created_at, a.id FROM {values} JOIN {archive} a ON a.id = "
+        "SELECT a.kind, a.pubkey, a.d, a.created_at, a.id FROM {values} CROSS JOIN {archive} a WHERE a.id = "
         "(SELECT x.id FROM {archive} x WHERE x.kind = v.column1 AND x.pubkey = v.column2 AND x.d = v.column3 "
         "AND NOT x.gone ORDER BY x.created_at DESC, x.id LIMIT 1)",
         archive=ArchivedEvent,

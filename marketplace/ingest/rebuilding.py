@@ -61,7 +61,7 @@ def _mark(keys: Sequence[Key], now: int) -> None:
     """Whether each version counts, anew from tombstones and time."""
     statement = sql.text(
         "SELECT a.id, a.pubkey, a.created_at, a.kind, a.d, a.gone, a.expires_at FROM {values} "
-        "JOIN {archive} a ON a.kind = v.column1 AND a.pubkey = v.column2 AND a.d = v.column3",
+        "CROSS JOIN {archive} a WHERE a.kind = v.column1 AND a.pubkey = v.column2 AND a.d = v.column3",
         archive=ArchivedEvent,
     )
     rows = sql.join(statement, keys)

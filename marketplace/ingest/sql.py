@@ -51,7 +51,10 @@ def insert(
 
 
 def join(select: str, rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Rows of a SELECT that names `{values}`, a table v(column1, column2, …) of the rows given."""
+    """Rows of a SELECT that names `{values}`, a table v(column1, column2, …) of the rows given.
+
+    Write `FROM {values} CROSS JOIN t WHERE …`: SQLite then starts from the values and not with a walk over t.
+    """
     found: list[tuple[Any, ...]] = []
     if not rows:
         return found

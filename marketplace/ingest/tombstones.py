@@ -30,8 +30,8 @@ class Tombstones:
         dead = set(Tombstone.objects.filter(pubkey__in=pubkeys).values_list("pubkey", flat=True).distinct())
         probes = [probe for event in events if event.pubkey in dead for probe in _probes(event)]
         statement = sql.text(
-            "SELECT t.pubkey, t.what, t.target, t.until, t.by_event FROM {values} JOIN {tombstones} t "
-            "ON t.pubkey = v.column1 AND t.what = v.column2 AND t.target = v.column3",
+            "SELECT t.pubkey, t.what, t.target, t.until, t.by_event FROM {values} CROSS JOIN {tombstones} t "
+            "WHERE t.pubkey = v.column1 AND t.what = v.column2 AND t.target = v.column3",
             tombstones=Tombstone,
         )
         found.add(sql.join(statement, list(dict.fromkeys(probes))))
