@@ -234,9 +234,7 @@ def test_a_log_action_needs_no_model(helper):
         ["action", "template"],
     )
     note = rows.event("hi {event_id}\nPOST: x", [], kind=1)
-    run = rows.run(
-        helper, skill, action="template", trigger_kind="nostr-subscription", input={"event": note.to_dict()}
-    )
+    run = rows.run(helper, skill, action="template", trigger_kind="nostr-subscription", input={"event": note.to_dict()})
     run = carried_out(run)
     assert run.status == "succeeded"
     assert run.output.endswith("said hi {event_id} POST: x {unknown}")
