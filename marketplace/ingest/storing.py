@@ -93,7 +93,12 @@ class _Batch:
         return self.outcomes
 
     def _store_run(self, run: list[tuple[Incoming, Event | Outcome]]) -> None:
-        fresh = {event.id: event for _, event in run if isinstance(event, Event) and self._countable(event)}
+        standing = [isinstance(found, Event) and self._countable(found) for _, found in run]
+        fresh = {
+            found.id: found
+            for (_, found), stands in zip(run, standing, strict=True)
+            if stands and isinstance(found, Event)
+        }
         deletions = [event for event in fresh.values() if event.kind in FINAL]
         heads = archive.heads([keyed(event) for event in fresh.values() if event.kind not in FINAL])
         problems = {event_id: self.prepared[event_id].problem for event_id in fresh if event_id in self.prepared}
@@ -101,8 +106,8 @@ class _Batch:
         winners: dict[Key, Event] = {}
         oldest: dict[Key, int] = {}
         buried = [event for event in deletions if event.id in new]
-        for incoming, found in run:
-            outcome = self._decide(found, incoming.relay, fresh, new, heads, winners)
+        for (incoming, found), stands in zip(run, standing, strict=True):
+            outcome = self._decide(found, incoming.relay, stands, new, heads, winners)
             self.outcomes.append(outcome)
             if outcome.event and outcome.outcome in {"stored", "older"} and outcome.event.kind not in FINAL:
                 key = keyed(outcome.event)
@@ -125,21 +130,21 @@ class _Batch:
         self,
         found: Event | Outcome,
         relay: str,
-        fresh: dict[str, Event],
+        stands: bool,
         new: set[str],
         heads: dict[Key, archive.Head],
         winners: dict[Key, Event],
     ) -> Outcome:
         """One outcome as if the events had come one by one; `new`, `heads` and `winners` follow.
 
-        `fresh` are those that no deletion covers, at the place where they stand.
+        `stands`: no deletion covers it at its place.
         """
         if isinstance(found, Outcome):
             return found
         if checking.is_held(found, self.now):
             self.held.append((found, relay))
             return checking.held(found, relay)
-        if found.id not in fresh:
+        if not stands:
             return Outcome(found.id, "deleted", "its author deleted it", found, relay)
         self.seen.append((found.id, relay))
         if found.id not in new:
