@@ -6,15 +6,13 @@ therefore have one each, and a test walks every operation.
 
 from ninja import Router
 
-from agents.api.auth import reads, starts
+from agents.api.auth import reads
 from agents.api.costs import router as costs_router
 from agents.api.runs import router as runs_router
-from agents.api.runs import start_router
 from agents.api_preview import router as preview_router
 
 router = Router()
 router.add_router("/runs", runs_router, auth=reads)
-router.add_router("/runs", start_router, auth=starts)
 router.add_router("/costs", costs_router, auth=reads)
 router.add_router("", preview_router, auth=reads)
 

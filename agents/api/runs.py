@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from django.http import Http404, HttpRequest
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
-from ninja import Query, Router, Schema
+from ninja import Query, Router, Schema, Status
 from ninja.errors import HttpError
 from pydantic import AfterValidator, Field
 
 from agents import arming, dispatch
-from agents.api.auth import caller
+from agents.api.auth import caller, starts
 from agents.forms.filters import RunFilter, Unreadable, cursor, place_of, zone_of
 from agents.models import Agent, Run, Step
 from agents.views.run_start import read_address, refusal_of, version_of
@@ -120,7 +120,6 @@ class StartIn(Schema):
 
 ERRORS = {400: Error, 401: Error, 403: Error, 404: Error}
 router = Router(tags=["runs"])
-start_router = Router(tags=["runs"])
 
 
 @router.get("", response={200: RunPage, **ERRORS}, summary="Your runs, newest first", operation_id="runs")
@@ -140,8 +139,8 @@ def get_run(request: HttpRequest, run_id: str) -> dict[str, Any]:
     return _detail(_own(caller(request), run_id))
 
 
-@start_router.post("", response={201: RunDetail, **ERRORS}, summary="Start a run", operation_id="start")
-def start_run(request: HttpRequest, body: StartIn) -> tuple[int, dict[str, Any]]:
+@router.post("", auth=starts, response={201: RunDetail, **ERRORS}, summary="Start a run", operation_id="start")
+def start_run(request: HttpRequest, body: StartIn) -> Status[dict[str, Any]]:
     """By hand, of the version your agent pinned, else of the current one. Poll it at `/runs/{id}`."""
     user = caller(request)
     agent = get_object_or_404(Agent.objects.of(user).select_related("identity"), slug=body.agent)
@@ -161,7 +160,7 @@ def start_run(request: HttpRequest, body: StartIn) -> tuple[int, dict[str, Any]]
         timezone.now(),
         f"api:{body.key}" if body.key else secrets.token_hex(16),
     )
-    return 201, _detail(_own(user, run.pk))
+    return Status(201, _detail(_own(user, run.pk)))
 
 
 def _own(user: User, run_id: str) -> Run:

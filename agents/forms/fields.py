@@ -25,7 +25,7 @@ def address(text: str, schemes: Iterable[str]) -> str:
     """An address without credentials in it."""
     try:
         parts = urlsplit(text)
-        known = parts.scheme in schemes and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        known = f"{parts.scheme}://" in schemes and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         known = False
     if not known or any(character.isspace() for character in text):
