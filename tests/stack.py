@@ -65,7 +65,8 @@ class Stack:
             text=True,
             start_new_session=True,
         )
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
         try:
             eventually(90, lambda: "Ctrl-C ends it." in self.log or self.process.poll() is not None, "the site is up")
             assert self.process.poll() is None, self.log
@@ -88,7 +89,11 @@ class Stack:
                 self.process.wait(10)
             except subprocess.TimeoutExpired:
                 os.killpg(self.process.pid, signal.SIGKILL)
-        return self.process.wait(5)
+        code = self.process.wait(5)
+        self.reader.join(5)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return code
 
     def _read(self) -> None:
         assert self.process.stdout is not None

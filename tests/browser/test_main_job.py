@@ -1,0 +1,142 @@
+"""The main job in a real browser: browse, search, adopt, reorder, edit, publish, trigger, run, cost."""
+
+import json
+import re
+import time
+from decimal import Decimal
+from typing import Any
+
+from playwright.sync_api import expect
+from websockets.sync.client import connect
+
+from marketplace.protocol import nip19, nostr
+from marketplace.protocol.events import Draft, Event
+from tests import fakes
+from tests.stack import Stack, eventually
+
+
+def publish(site: Stack, content: str, tags: list[list[str]]) -> Event:
+    """A note by another client, straight to the relay."""
+    secret = nostr.generate_secret()
+    note = Draft(nostr.public_key(secret), int(time.time()), 1, tuple(map(tuple, tags)), content)
+    event = nostr.sign(note, secret)
+    with connect(site.relay) as socket:
+        socket.send(json.dumps(["EVENT", event.to_dict()]))
+        answer = json.loads(socket.recv(5))
+    assert answer[:3] == ["OK", event.id, True], answer
+    return event
+
+
+def adopt(page: Any, name: str) -> None:
+    page.goto("/")
+    page.get_by_role("link", name=name, exact=True).click()
+    page.get_by_role("button", name=re.compile("^Adopt for")).click()
+    expect(page.get_by_text("Adopted by Demo agent")).to_be_visible()
+
+
+def test_anyone_browses_searches_and_reads(site: Stack, browser: Any) -> None:
+    page = browser.new_page(base_url=site.url)
+    page.goto("/")
+    rows = page.locator("main table tbody tr")
+    expect(rows).to_have_count(14)
+    expect(rows.first).to_contain_text("spellcheck")
+    page.get_by_role("searchbox").fill("translat")
+    expect(rows).to_have_count(1)
+    page.goto("/?trigger=nostr-subscription&sort=updated")
+    expect(rows).to_have_count(4)
+    page.goto("/?q=перевірка")
+    page.get_by_role("link", name="перевірка-фактів").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("перевірка-фактів")
+    expect(page.get_by_text("valid")).to_be_visible()
+    page.get_by_role("link", name=re.compile("^4 adopters")).click()
+    expect(page.locator("main")).to_contain_text("Maren Holt")
+    page.close()
+
+
+def test_an_owner_adopts_reorders_and_unadopts(site: Stack, page: Any) -> None:
+    for name in ("plain-words", "spellcheck"):
+        adopt(page, name)
+    page.goto("/?q=spellcheck")
+    expect(page.locator("main table tbody tr")).to_contain_text("9")
+    page.goto("/agents/demo/skills/")
+    items = page.locator("ol.order li")
+    expect(items).to_have_count(2)
+    expect(items.first).to_contain_text("plain-words")
+    page.get_by_role("button", name=re.compile(r"^Up\s*: spellcheck")).click()
+    expect(items.first).to_contain_text("spellcheck")
+    page.get_by_role("button", name=re.compile(r"^Un-adopt\s+plain-words")).click()
+    expect(items).to_have_count(1)
+
+
+def test_a_skill_is_written_previewed_and_published(site: Stack, page: Any, models: fakes.ModelServer) -> None:
+    page.goto("/drafts/new/")
+    page.locator("#id_d").fill("shout 📣")
+    page.get_by_label("Description").fill("Says it louder")
+    page.locator("#id_template").fill("system:\nShout.\nuser:\n{{message}}!")
+    preview = page.locator("#preview")
+    expect(preview).to_contain_text("Shout.")
+    page.get_by_role("button", name="Review and publish").click()
+    page.get_by_role("button", name=re.compile("^Publish to 1 relay")).click()
+    expect(page.locator("main")).to_contain_text(site.relay)
+    page.goto("/?q=shout")
+    page.get_by_role("link", name="shout 📣").click()
+    models.script(fakes.text("HELLO!", prompt_tokens=1000, completion_tokens=100))
+    page.get_by_role("link", name=re.compile("^Run")).first.click()
+    page.get_by_label("Message").fill("hello")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.locator("main")).to_contain_text("HELLO!", timeout=20_000)
+    expect(page.locator("main")).to_contain_text("succeeded")
+    expect(page.locator("main")).to_contain_text("0.00021")
+    assert models.asked[-1]["messages"][-1] == {"role": "user", "content": "hello!"}
+
+
+def test_an_event_fires_a_trigger_and_the_owner_approves_what_it_writes(
+    site: Stack, page: Any, models: fakes.ModelServer
+) -> None:
+    page.goto("/agents/demo/settings/")
+    admin = page.locator("#id_admin_pubkey").input_value()
+    adopt(page, "mention-monitor")
+    models.script(
+        fakes.calls(("a", "nostr_dm_send", {"message": "Somebody needs you."})), fakes.text("I told the admin.")
+    )
+    event = publish(site, "please help, it is broken", [["p", nip19.read_key(admin)]])
+    page.goto("/runs/")
+    eventually(20, lambda: page.reload() and page.locator("main").inner_text().count("mention-monitor"), "a run")
+    page.get_by_role("link", name=re.compile("mention-monitor")).first.click()
+    expect(page.locator("main")).to_contain_text("waiting", timeout=20_000)
+    expect(page.locator("main")).to_contain_text("Somebody needs you.")
+    page.get_by_role("button", name=re.compile("^Approve")).click()
+    expect(page.locator("main")).to_contain_text("I told the admin.", timeout=20_000)
+    expect(page.locator("main")).to_contain_text("succeeded")
+    assert event.content in models.asked[-1]["messages"][0]["content"]
+
+
+def test_a_template_action_makes_one_run_without_a_model(site: Stack, page: Any, models: fakes.ModelServer) -> None:
+    adopt(page, "topic-watch")
+    asked = len(models.asked)
+    event = publish(site, "a new skill is out", [["t", "nostrskills"]])
+    page.goto("/runs/?skill=topic-watch")
+    eventually(20, lambda: page.reload() and "succeeded" in page.locator("main").inner_text(), "a run")
+    assert page.locator("main table tbody tr").count() == 1
+    page.get_by_role("link", name=re.compile("topic-watch")).first.click()
+    expect(page.locator("main")).to_contain_text(event.id)
+    assert len(models.asked) == asked
+
+
+def test_costs_show_what_was_spent(site: Stack, page: Any) -> None:
+    page.goto("/costs/")
+    expect(page.locator("main svg").first).to_be_visible()
+    text = page.locator("main").inner_text()
+    found = [Decimal(amount) for amount in re.findall(r"0\.\d+", text)]
+    assert Decimal("0.00021") <= max(found) < 1
+
+
+def test_pages_hold_at_360_pixels_and_in_the_dark(site: Stack, page: Any) -> None:
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size({"width": 360, "height": 800})
+    paths = ["/", "/triggers/", "/agents/", "/agents/demo/", "/agents/demo/skills/", "/agents/demo/settings/"]
+    paths += ["/agents/demo/grants/", "/runs/", "/costs/", "/operate/", "/account/", "/drafts/", "/drafts/new/"]
+    for path in paths:
+        answer = page.goto(path)
+        assert answer.status == 200, path
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
