@@ -19,6 +19,7 @@ from marketplace.relays.arrivals import Incoming
 
 BATCH = 200  # events per transaction
 WEIGHT = 4_000  # tags per transaction: one list may name 2,000 skills
+SHORT = 10  # transactions are this much shorter while somebody else writes
 log = logging.getLogger(__name__)
 
 
@@ -53,7 +54,8 @@ def _parts(
     weight = 0
     for incoming, found in checked:
         own = len(found.tags) if isinstance(found, Event) else 0
-        if part and (len(part) >= BATCH or weight + own > WEIGHT):
+        share = SHORT if pace.others_write() else 1
+        if part and (len(part) >= BATCH // share or weight + own > WEIGHT // share):
             yield part
             part, weight = [], 0
         part.append((incoming, found))

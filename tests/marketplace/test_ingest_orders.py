@@ -16,7 +16,7 @@ from marketplace.protocol.events import Event
 from tests.keys import T0, Key, Keys
 
 NOW = T0 + 1_000
-EXAMPLES = int(os.environ.get("TEST_EXAMPLES", "25"))  # ten thousand were run once
+EXAMPLES = int(os.environ.get("TEST_EXAMPLES", "25"))  # more with TEST_EXAMPLES=…
 SIGNED: dict[tuple[Any, ...], Event] = {}
 
 
