@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from django.conf import settings
 
 from agents.engine.fallback import ModelError, retry_after
 from agents.llm import echo
 from agents.llm.endpoints import Endpoint, is_offline
+from marketplace import addresses
 
 LONGEST_MESSAGE = 1_000
 # Keys of providers inside error texts: in addresses, headers and by their usual shapes.
@@ -62,6 +63,8 @@ def complete(endpoint: Endpoint, request: Request) -> Answer:
         return Answer(response, "offline/echo", response["usage"])
     if not endpoint.base_url and not endpoint.key and not _configured(endpoint.model):
         raise ModelFailed(ModelError(None, f"No key for {endpoint.model} is configured.", not_configured=True))
+    if endpoint.base_url and not endpoint.trusted:
+        _check_address(endpoint)
     try:
         found = _litellm().completion(**_arguments(endpoint, request))
         response = found.model_dump(mode="json")
@@ -71,6 +74,18 @@ def complete(endpoint: Endpoint, request: Request) -> Answer:
     if inside and not response.get("choices"):
         raise ModelFailed(ModelError(200, scrub(str(inside), endpoint.key)))
     return Answer(response, str(response.get("model") or ""), response.get("usage"))
+
+
+def _check_address(endpoint: Endpoint) -> None:
+    """An address from a form may not reach into the operator's network. Raises ModelFailed."""
+    parts = urlsplit(endpoint.base_url)
+    try:
+        addresses.resolve(parts.hostname or "", parts.port or 443)
+    except (addresses.NotAllowed, OSError, ValueError):
+        words = (
+            f"The address set for {endpoint.model.partition('/')[0]} is unknown, or neither public nor allowed here."
+        )
+        raise ModelFailed(ModelError(None, words, not_configured=True)) from None
 
 
 def _arguments(endpoint: Endpoint, request: Request) -> dict[str, Any]:
@@ -145,6 +160,8 @@ def warm_up() -> None:
 @lru_cache(maxsize=200)
 def _configured(model: str) -> bool:
     """Whether the provider's usual environment variables are set; a provider nobody knows counts as not."""
+    if endpoint.base_url and not endpoint.trusted:
+        _check_address(endpoint)
     try:
         found = _litellm().validate_environment(model)
     except Exception:

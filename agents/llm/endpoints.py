@@ -19,6 +19,7 @@ class Endpoint:
     model: str  # provider/name, as asked
     base_url: str = ""
     key: str = field(default="", repr=False)
+    trusted: bool = True  # False: the address came from a form, and must be public or allowed
 
     @property
     def is_local(self) -> bool:
@@ -42,7 +43,7 @@ def endpoint_for(agent: Agent, model: str) -> Endpoint:
     provider = model.partition("/")[0]
     own = agent.provider_keys.filter(provider=provider).first()
     if own is not None:
-        return Endpoint(model, own.base_url, signing.unseal(own.sealed) if own.sealed else "")
+        return Endpoint(model, own.base_url, signing.unseal(own.sealed) if own.sealed else "", trusted=False)
     if provider == "openai" and settings.LLM_BASE_URL:
         return Endpoint(model, settings.LLM_BASE_URL, settings.LLM_API_KEY)
     return Endpoint(model)

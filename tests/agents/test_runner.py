@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from agents import llm, runner
 from agents.models import Budget, Reservation, Run, Step
+from marketplace import signing
 from tests import fakes
 from tests.agents import rows
 
@@ -261,6 +262,23 @@ def test_a_private_skill_of_another_key_is_not_read(helper):
     rows.archived(event)
     run = carried_out(rows.run(helper, event))
     assert (run.status, run.reason) == ("failed", "unusable")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "[::ffff:127.0.0.1]", "169.254.169.254"])
+def test_a_model_address_from_a_form_cannot_reach_inside(models, helper, host):
+    url = models.url.replace("127.0.0.1", host)
+    helper.provider_keys.create(provider="openai", base_url=url, sealed=signing.seal("own-key"))
+    run = carried_out(rows.run(helper, input={"message": "hi"}))
+    assert (run.status, run.reason) == ("failed", "not-configured")
+    assert models.asked == []
+
+
+def test_a_key_of_an_agent_goes_to_its_own_address(models, helper, settings):
+    settings.ALLOW_ADDRESSES = ["127.0.0.1"]
+    settings.LLM_BASE_URL = "http://127.0.0.1:9/v1"
+    helper.provider_keys.create(provider="openai", base_url=models.url, sealed=signing.seal("own-key"))
+    assert carried_out(rows.run(helper, input={"message": "hi"})).status == "succeeded"
+    assert models.keys == ["Bearer own-key"]
 
 
 def test_adopted_skills_are_composed_in_their_order(models, helper):
