@@ -81,7 +81,7 @@ def test_a_skill_is_written_previewed_and_published(site: Stack, page: Any, mode
     page.goto("/?q=shout")
     page.get_by_role("link", name="shout 📣").click()
     models.script(fakes.text("HELLO!", prompt_tokens=1000, completion_tokens=100))
-    page.get_by_role("link", name=re.compile("^Run")).first.click()
+    page.get_by_role("link", name="Run", exact=True).click()
     page.get_by_label("Message").fill("hello")
     page.get_by_role("button", name="Run", exact=True).click()
     expect(page.locator("main")).to_contain_text("HELLO!", timeout=20_000)
