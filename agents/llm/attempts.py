@@ -160,8 +160,6 @@ def warm_up() -> None:
 @lru_cache(maxsize=200)
 def _configured(model: str) -> bool:
     """Whether the provider's usual environment variables are set; a provider nobody knows counts as not."""
-    if endpoint.base_url and not endpoint.trusted:
-        _check_address(endpoint)
     try:
         found = _litellm().validate_environment(model)
     except Exception:
