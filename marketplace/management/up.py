@@ -34,9 +34,7 @@ def main() -> int:
     if sentence:
         out.line("up", sentence)
         return 1
-    if not step(out, "bringing the database up to date", "migrate", "--no-input", "-v0"):
-        return 1
-    if not step(out, "collecting static files", "collectstatic", "--no-input", "-v0"):
+    if not step(out, "bringing database and static files up to date", "set_up"):
         return 1
     supervisor = Supervisor(out)
     supervisor.listen_for_signals()
