@@ -83,8 +83,7 @@ def sqlite(path: str) -> dict[str, object]:
             "timeout": 20,
             "transaction_mode": "IMMEDIATE",
             "init_command": (
-                "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
-                " PRAGMA temp_store=MEMORY; PRAGMA cache_size=-4000;"
+                "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY; PRAGMA cache_size=-4000;"
             ),
         },
     }
