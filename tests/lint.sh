@@ -5,5 +5,4 @@ ruff check .
 ruff format --check .
 mypy marketplace agents
 lint-imports --no-logo 2>/dev/null || lint-imports
-djlint --check templates 2>/dev/null >/dev/null || true
 JOURNEYMAN_VAR="$(mktemp -d)" python manage.py makemigrations --check --dry-run
