@@ -177,5 +177,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    # Warns that the folder used as a broker has no host name.
+    "loggers": {"kombu.connection": {"level": "ERROR"}},
     "root": {"handlers": ["console"], "level": env.text("JOURNEYMAN_LOG_LEVEL", "INFO").upper()},
 }
