@@ -72,7 +72,7 @@ def draft(request: HttpRequest, pk: int) -> HttpResponse:
 def draft_save(request: HttpRequest) -> HttpResponse:
     """The same save while typing; answers with what the form must send next time."""
     pk = request.POST.get("draft", "")
-    row = own_draft(request, int(pk)) if pk.isdigit() else None
+    row = own_draft(request, posted_number(pk)) if pk else None
     editor, kept, taken_out = _keep(request, row)
     context = {"editor": editor, "kept": kept, "taken_out": taken_out, "now": timezone.now()}
     response = render(request, "marketplace/_draft_state.html", context)
@@ -92,9 +92,14 @@ def own_draft(request: HttpRequest, pk: int) -> Draft:
     return get_object_or_404(Draft.objects.select_related("user"), pk=pk, user=request.user)
 
 
+def posted_number(text: str) -> int:
+    """A row's number from a form, 0 for anything else: "²" counts as a digit, and int() refuses very long ones."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
 def _save(request: HttpRequest, row: Draft | None) -> HttpResponse:
-    if row is None and request.POST.get("draft", "").isdigit():  # saved while typing, before this button
-        row = own_draft(request, int(request.POST["draft"]))
+    if row is None and request.POST.get("draft"):  # saved while typing, before this button
+        row = own_draft(request, posted_number(request.POST["draft"]))
     editor, kept, taken_out = _keep(request, row)
     if editor.draft is None or not kept or taken_out:
         return _page(request, editor, check=False, conflict=not kept, taken_out=taken_out)
@@ -115,7 +120,7 @@ def _keep(request: HttpRequest, row: Draft | None) -> tuple[Editor, bool, list[s
         row, made = Draft.objects.get_or_create(user=user, form_token=page, defaults=defaults)
         if made:
             return Editor(user, fields, row.base_event, page, row), True, taken_out
-    kept = row.keep(fields, page, int(seen) if seen.isdigit() and len(seen) < 10 else 0, timezone.now())
+    kept = row.keep(fields, page, posted_number(seen), timezone.now())
     return Editor(user, fields, row.base_event, page, row), kept, taken_out
 
 

@@ -20,7 +20,7 @@ from marketplace.protocol.events import Draft as Unsigned
 from marketplace.protocol.events import Event
 from marketplace.protocol.problems import NotWritable
 from marketplace.protocol.skills import SkillSpec, kind_of, write_skill
-from marketplace.views.drafts import own_draft
+from marketplace.views.drafts import own_draft, posted_number
 
 
 @login_required
@@ -155,7 +155,7 @@ def _problems(draft: Draft) -> dict[str, list[str]]:
 def _browser_key(request: HttpRequest) -> Identity:
     wanted = request.POST.get("identity", "")
     keys = Identity.objects.filter(user=cast(User, request.user), custody=Identity.Custody.BROWSER)
-    return get_object_or_404(keys, pk=int(wanted) if wanted.isdigit() else 0)
+    return get_object_or_404(keys, pk=posted_number(wanted))
 
 
 def _sent(identity: Identity, token: str) -> bool:

@@ -183,6 +183,16 @@ def test_two_tabs_do_not_overwrite_each_other_silently(client, identity):
     assert client.post(f"/drafts/{draft.pk}/", again).status_code == 302
 
 
+@pytest.mark.parametrize("number", ["²", "9" * 5_000, "-1", "0", "1\0"])
+def test_a_number_that_names_no_draft_is_not_found(client, identity, number):
+    for path in ("/drafts/save/", "/drafts/new/"):
+        assert client.post(path, {**typed(identity), "draft": number}).status_code == 404
+    row = Draft.objects.create(user=identity.user, fields=typed(identity))
+    sent = {**typed(identity), "page": "b" * 32, "revision": number}
+    assert client.post(f"/drafts/{row.pk}/", sent).status_code == 409
+    assert client.post(f"/drafts/{row.pk}/unsigned/", {"identity": number}).status_code == 404
+
+
 def test_saving_while_typing_makes_the_draft_and_then_follows_it(client, identity):
     page = {"page": "a" * 32}
     first = client.post("/drafts/save/", {**typed(identity, d="a"), **page}, headers={"HX-Request": "true"})
