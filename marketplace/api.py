@@ -1,7 +1,6 @@
 """The API at /api/v1/: its instance and what it says of skills; the agents' operations join by name."""
 
 import json
-from importlib.util import find_spec
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -213,9 +212,8 @@ def _content(text: str) -> dict[str, Any] | str:
 
 api = NinjaAPI(title="Journeyman", version="1", urls_namespace="api", description="Skills, runs and costs.")
 api.add_router("/skills", router)
-if find_spec("agents.api"):
-    # By name: the marketplace never imports the agents.
-    api.add_router("", "agents.api.router")
+# By name: the marketplace never imports the agents.
+api.add_router("", "agents.api.router")
 
 
 @api.exception_handler(Refusal)
