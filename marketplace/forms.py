@@ -1,7 +1,6 @@
 """The editor's form: what an author typed, read into a SkillSpec, with the core's problems beside their fields."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -25,7 +24,6 @@ MODES = [
     *((name, f"{name}: {words}") for name, words in CONTEXT_MODES.items()),
 ]
 TOOLS = [("", "not said: all that the agent grants"), ("all", "all"), ("none", "none"), ("list", "only these")]
-_NSEC = re.compile(r"nsec1[02-9ac-hj-np-z]{20,}", re.IGNORECASE)
 
 
 def _text(**options: Any) -> forms.CharField:
@@ -169,9 +167,9 @@ def typed_fields(data: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
     if any("\0" in value for value in fields.values()):
         taken_out.append("A NUL character was taken out (shown as ␀): relays and databases cannot keep it.")
         fields = {name: value.replace("\0", "␀") for name, value in fields.items()}
-    if any(_NSEC.search(value) for value in fields.values()):
+    if any(nip19.holds_nsec(value) for value in fields.values()):
         taken_out.append("A secret key (nsec) was taken out: what stands here goes to relays. Nothing of it was kept.")
-        fields = {name: _NSEC.sub("nsec1…", value) for name, value in fields.items()}
+        fields = {name: nip19.NSEC.sub("nsec1…", value) for name, value in fields.items()}
     return fields, taken_out
 
 

@@ -18,15 +18,18 @@ from agents.forms.filters import RunFilter, Unreadable, cursor, place_of, zone_o
 from agents.models import Agent, Run, Step
 from agents.views.run_start import read_address, refusal_of, version_of
 from marketplace.models import User
+from marketplace.protocol import nip19
 
 MAX_LIMIT = 100
 LONGEST_MESSAGE = 100_000
 
 
 def _storable(text: str) -> str:
-    """Text a database takes."""
+    """Text a database takes, and no key that a run would send on."""
     if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError("holds a character that no text has")
+    if nip19.holds_nsec(text):
+        raise ValueError("holds a secret key (nsec); it was not kept")
     return text
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 
-from agents.forms.fields import LONGEST_TEXT, Key, Lines, address, choose, no_secret, public_key
+from agents.forms.fields import LONGEST_TEXT, Key, Lines, SecretsRefused, address, choose, public_key
 from agents.models import Agent
 from marketplace.models import Identity
 from marketplace.protocol import nip19
@@ -13,7 +13,8 @@ from marketplace.protocol import nip19
 MOST_RELAYS = 10
 
 
-class AgentNewForm(forms.Form):
+class AgentNewForm(SecretsRefused, forms.Form):
+    OWN_SECRET = "nsec"
     name = forms.CharField(max_length=80, help_text="What you call it here. It is not published.")
     key = forms.ChoiceField(widget=forms.RadioSelect, initial="new")
     nsec = forms.CharField(
@@ -33,11 +34,6 @@ class AgentNewForm(forms.Form):
         ]
         choose(self.fields["key"], [("new", "a new key, made here"), ("paste", "a key I paste"), *spared])
 
-    def clean_name(self) -> str:
-        name: str = self.cleaned_data["name"]
-        no_secret(name)
-        return name
-
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("key") == "paste" and not cleaned.get("nsec"):
@@ -45,7 +41,7 @@ class AgentNewForm(forms.Form):
         return cleaned
 
 
-class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
+class AgentForm(SecretsRefused, forms.ModelForm):  # type: ignore[type-arg]
     """Everything about an agent but its key, its rights and its money."""
 
     admin_pubkey = Key(
@@ -105,13 +101,8 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         self.initial["aliases"] = [f"{name} = {chain}" for name, chain in self.instance.aliases.items()]
         self.initial["dm_recipients"] = [nip19.encode_npub(key) for key in self.instance.dm_recipients]
 
-    def clean_name(self) -> str:
-        no_secret(self.cleaned_data["name"])
-        return str(self.cleaned_data["name"])
-
     def clean_soul(self) -> str:
         soul: str = self.cleaned_data["soul"]
-        no_secret(soul)
         if len(soul) > LONGEST_TEXT:
             raise forms.ValidationError(f"At most {LONGEST_TEXT:,} characters.")
         return soul
@@ -147,7 +138,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         return list(dict.fromkeys(public_key(line) for line in self.cleaned_data["dm_recipients"]))
 
 
-class ProviderKeyForm(forms.Form):
+class ProviderKeyForm(SecretsRefused, forms.Form):
     provider = forms.RegexField(
         r"^[A-Za-z0-9_.-]+$",
         max_length=60,

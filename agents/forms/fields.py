@@ -9,16 +9,12 @@ from django import forms
 from marketplace.protocol import nip19
 
 LONGEST_TEXT = 100_000
+SECRET = "This held a secret key (nsec). It was not kept; treat that key as leaked."
 
 
 def choose(field: forms.Field, choices: Sequence[tuple[str, str]]) -> None:
     """Choices that are known only when the form is made."""
     cast(forms.ChoiceField, field).choices = choices
-
-
-def no_secret(text: str) -> None:
-    if nip19.looks_like_nsec(text):
-        raise forms.ValidationError("This holds a secret key (nsec). It was not kept; take it out.")
 
 
 def address(text: str, schemes: Iterable[str]) -> str:
@@ -33,6 +29,26 @@ def address(text: str, schemes: Iterable[str]) -> str:
     if parts.username or parts.password:
         raise forms.ValidationError("Leave user name and password out of the address.")
     return text.rstrip("/")
+
+
+class SecretsRefused(forms.BaseForm):
+    """A form whose texts hold no secret key: one that was pasted is neither kept nor shown again."""
+
+    OWN_SECRET = ""  # the field that a secret key is for
+
+    def full_clean(self) -> None:
+        pasted = []
+        if self.is_bound:
+            names = {name: self.add_prefix(name) for name in self.fields if name != self.OWN_SECRET}
+            pasted = [name for name, sent in names.items() if nip19.holds_nsec(str(self.data.get(sent, "")))]
+            given = cast(Any, self.data).copy()
+            for name in pasted:
+                given[names[name]] = ""
+            self.data = given
+        super().full_clean()
+        for name in pasted:
+            self.errors.pop(name, None)  # what the emptied text is accused of
+            self.add_error(name, SECRET)
 
 
 class Lines(forms.CharField):
@@ -64,7 +80,6 @@ class Key(forms.CharField):
 
 
 def public_key(text: str) -> str:
-    no_secret(text)
     try:
         return nip19.read_key(text)
     except ValueError:

@@ -6,14 +6,14 @@ from typing import Any
 
 from django import forms
 
-from agents.forms.fields import LONGEST_TEXT, choose
+from agents.forms.fields import LONGEST_TEXT, SecretsRefused, choose
 from agents.models import Agent
 from marketplace.protocol import templates
 from marketplace.protocol.skills import SkillSpec
 from marketplace.protocol.vocabulary import VARIABLES
 
 
-class RunStartForm(forms.Form):
+class RunStartForm(SecretsRefused, forms.Form):
     """A run by hand: one field for each of the template's own variables."""
 
     token = forms.CharField(max_length=64, widget=forms.HiddenInput)

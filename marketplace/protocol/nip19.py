@@ -1,5 +1,6 @@
 """Names for keys, events and addresses (NIP-19, NIP-21), in plain Python: a page encodes fifty of them."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -13,6 +14,7 @@ _GENERATOR = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 # What each value of the top five bits folds in; looked up, since a page of fifty rows takes 15,000 steps.
 _TOPS = [reduce(xor, (g for bit, g in enumerate(_GENERATOR) if top >> bit & 1), 0) for top in range(32)]
 MAX_LENGTH = 5_000
+NSEC = re.compile(r"nsec1[02-9ac-hj-np-z]{20,}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +104,13 @@ def read_key(text: str) -> str:
 
 
 def looks_like_nsec(text: str) -> bool:
-    """Whether somebody pasted a private key where none belongs."""
+    """Whether somebody pasted a private key, or what was meant as one, where none belongs."""
     return "nsec1" in text.lower()
+
+
+def holds_nsec(text: str) -> bool:
+    """Whether a private key stands somewhere in a text, which may well speak of `nsec1…` without holding one."""
+    return NSEC.search(text) is not None
 
 
 def short_npub(pubkey: str) -> str:

@@ -64,6 +64,44 @@ def test_a_key_that_is_none_is_refused_and_not_shown_again(alice: User, client: 
     assert not nsec or f'value="{nsec}"'.encode() not in response.content
 
 
+TEXTS = [
+    "name",
+    "soul",
+    "admin_pubkey",
+    "llm",
+    "aliases",
+    "usage_rules",
+    "relays",
+    "dm_recipients",
+    "max_tokens",
+    "day",
+]
+
+
+@pytest.mark.parametrize("field", TEXTS)
+def test_a_secret_key_in_any_setting_is_neither_kept_nor_shown(own: Agent, client: Client, field: str) -> None:
+    given = f"x = openai/{NSEC.upper()}" if field == "aliases" else f"wss://x.test/{NSEC}"
+    page = client.post("/agents/scout/settings/", settings_of(own, **{field: given}))
+    assert page.status_code == 422 and b"This held a secret key" in page.content
+    assert b"nsec1vl0" not in page.content.lower() + client.get("/agents/scout/settings/").content.lower()
+
+
+@pytest.mark.parametrize("field", ["provider", "base_url", "key"])
+def test_a_nostr_key_is_no_key_for_a_provider(own: Agent, client: Client, field: str) -> None:
+    page = client.post("/agents/scout/keys/", {"provider": "openai", "key": "sk-1", field: NSEC})
+    assert page.status_code == 422 and NSEC.encode() not in page.content and not ProviderKey.objects.exists()
+
+
+def test_a_soul_may_speak_of_keys(own: Agent, client: Client) -> None:
+    typed = settings_of(own, soul="Never repeat what begins with nsec1 or looks like it.")
+    assert client.post("/agents/scout/settings/", typed).status_code == 302
+
+
+def test_a_secret_key_as_a_name_is_not_shown_again(alice: User, client: Client) -> None:
+    page = client.post("/agents/new/", {"name": NSEC, "key": "new"})
+    assert page.status_code == 422 and NSEC.encode() not in page.content and not Agent.objects.exists()
+
+
 def test_two_agents_of_one_name_get_two_addresses(alice: User, client: Client) -> None:
     for _ in range(2):
         client.post("/agents/new/", {"name": "New", "key": "new"})

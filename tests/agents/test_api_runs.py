@@ -138,7 +138,7 @@ def test_what_cannot_be_meant_is_a_clear_4xx(own: Agent, caller: Client, query: 
         "", "[]", "null", "{", '{"agent":"scout"}', '{"agent":"gone","message":"x"}', '{"agent":"scout\\u0000"}',
         '{"agent":"scout","message":"\\u0000"}', '{"agent":"scout","message":"\\ud800"}',
         '{"agent":"scout","message":"x","arguments":{"a":"\\ud800"}}',
-        '{"agent":"scout","message":"x","key":"\\u0000"}',
+        '{"agent":"scout","message":"x","key":"\\u0000"}', '{"agent":"scout","message":"nsec1' + "q" * 58 + '"}',
         '{"agent":"scout","message":"x","temperature":NaN}', '{"agent":"scout","message":"x","seed":1e400}',
         '{"agent":"scout","message":"x","max_tokens":' + "9" * 5_000 + "}", "[" * 100_000,
         '{"agent":"scout","skill":"naddr1nope"}', '{"agent":"scout","skill":"31123:' + "a" * 64 + ':gone"}',
@@ -147,4 +147,8 @@ def test_what_cannot_be_meant_is_a_clear_4xx(own: Agent, caller: Client, query: 
 def test_a_body_that_cannot_be_meant_is_a_clear_4xx(own: Agent, caller: Client, body: str) -> None:
     response = caller.post("/api/v1/runs", body, content_type="application/json")
     assert 400 <= response.status_code < 500 and not Run.objects.exists()
-    assert "NaN" not in response.content.decode() and response.json()["detail"]
+    assert (
+        "NaN" not in response.content.decode()
+        and "nsec1q" not in response.content.decode()
+        and response.json()["detail"]
+    )

@@ -13,6 +13,7 @@ from marketplace.models import Skill
 from tests.agents import rows
 
 pytestmark = pytest.mark.django_db
+NSEC = "nsec1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5"  # of NIP-19's own example
 
 
 @pytest.fixture
@@ -173,6 +174,16 @@ def test_the_form_asks_for_the_templates_own_variables(own: Agent, client: Clien
     assert first["Location"] == second["Location"] == f"/runs/{run.pk}/"
     assert run.input == {"message": "tea", "arguments": {"recipient": "Ann"}} and run.overrides == {"seed": 7}
     assert (run.skill_event, run.trigger_kind) == (found.id, "manual")
+
+
+@pytest.mark.parametrize("field", ["message", "variable-recipient", "llm"])
+def test_a_secret_key_reaches_no_run_and_no_page(own: Agent, client: Client, field: str) -> None:
+    found = rows.skill({"template": "Write to {{recipient}} about {{message}}", "context_mode": "full"})
+    Skill.objects.create(kind=31123, pubkey=found.pubkey, d="demo", event_id=found.id, created_at=1, first_published=1)
+    form = {"skill": str(found.address), "agent": "scout", "token": "t", "message": "hi", field: f"mine: {NSEC}"}
+    page = client.post("/runs/start/", form)
+    assert page.status_code == 422 and b"This held a secret key" in page.content and NSEC.encode() not in page.content
+    assert not Run.objects.exists()
 
 
 def test_a_template_action_is_not_run_by_hand(own: Agent, client: Client) -> None:
