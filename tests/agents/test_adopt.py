@@ -1,6 +1,7 @@
 """Adopting: the list is read before it is replaced, nothing of it is lost, and rights come with the click."""
 
 import json
+import re
 import threading
 
 import pytest
@@ -240,6 +241,16 @@ def test_the_list_page_moves_drags_and_drops_skills(relay, client, alice, agent,
     assert listed(agent) == ["a", "c", "b"]
     client.post("/reorder/", {"agent": "demo", "address": addresses})
     assert listed(agent) == ["a", "b", "c"]
+
+
+def test_a_name_that_hides_characters_shows_them_before_and_after_adopting(client, alice, agent, now):
+    tags = (("trigger", "nostr-subscription"), ("filter", '{"#t":["\u202etxet"]}'))
+    event = skill_at(now, "safe\u202egnp.exe", *tags, tools=["\u202eloot"])
+    client.force_login(alice)
+    asked = client.get("/adopt/", {"address": str(event.address)}).content.decode()
+    AdoptedSkill.objects.create(agent=agent, address=str(event.address), pinned_event=event.id)
+    for page in (asked, client.get("/agents/demo/skills/").content.decode()):
+        assert "U+202E" in page and "\u202e" not in re.sub(r"<[^>]*>", "", page)
 
 
 def test_the_list_page_takes_few_queries_however_long_it_is(client, alice, agent, now, django_assert_max_num_queries):
