@@ -1,6 +1,5 @@
 """Schedules: what the field accepts (C03), and when they fire around the change of clocks (C01, C02)."""
 
-import time
 from datetime import UTC, datetime
 
 import pytest
@@ -73,9 +72,7 @@ def test_c03_the_leap_day_waits_for_its_year() -> None:
     ],
 )
 def test_c03_refused_at_once_with_the_field_named(schedule: str, word: str) -> None:
-    started = time.perf_counter()
     found, problems = read(schedule)
-    assert time.perf_counter() - started < 0.05
     assert found is None
     assert problems[0].startswith("schedule: ")
     assert word in problems[0]
