@@ -25,7 +25,8 @@ READ = """
 import json
 from agents.models import Run
 run = Run.objects.get(pk="%s")
-print(json.dumps([run.status, run.output, run.model, run.output_tokens, str(run.cost), run.unknown_costs, run.reason_words]))
+found = [run.status, run.output, run.model, run.output_tokens, str(run.cost), run.unknown_costs, run.reason_words]
+print(json.dumps(found))
 """
 
 

@@ -31,6 +31,7 @@ class Command(BaseCommand):
         parameters.model.path = str(weights())
         parameters.n_ctx = 8192
         parameters.n_parallel = 2
+        parameters.model_alias = {"smollm2-135m-instruct"}
         parameters.port = settings.LOCAL_MODEL_PORT
         parameters.hostnames = ["127.0.0.1"]
         parameters.cpuparams.n_threads = 2
