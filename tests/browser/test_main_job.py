@@ -9,16 +9,16 @@ from typing import Any
 from playwright.sync_api import expect
 from websockets.sync.client import connect
 
-from marketplace.protocol import nip19, nostr
+from marketplace.protocol import kinds, nip19, nostr
 from marketplace.protocol.events import Draft, Event
 from tests import fakes
 from tests.stack import Stack, eventually
 
 
-def publish(site: Stack, content: str, tags: list[list[str]]) -> Event:
-    """A note by another client, straight to the relay."""
+def publish(site: Stack, content: str, tags: list[list[str]], kind: int = 1) -> Event:
+    """A note, or another event, by another client, straight to the relay."""
     secret = nostr.generate_secret()
-    note = Draft(nostr.public_key(secret), int(time.time()), 1, tuple(map(tuple, tags)), content)
+    note = Draft(nostr.public_key(secret), int(time.time()), kind, tuple(map(tuple, tags)), content)
     event = nostr.sign(note, secret)
     with connect(site.relay) as socket:
         socket.send(json.dumps(["EVENT", event.to_dict()]))
@@ -146,9 +146,28 @@ def test_costs_show_what_was_spent(site: Stack, page: Any) -> None:
 def test_pages_hold_at_360_pixels_and_in_the_dark(site: Stack, page: Any) -> None:
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size({"width": 360, "height": 800})
-    paths = ["/", "/triggers/", "/agents/", "/agents/demo/", "/agents/demo/skills/", "/agents/demo/settings/"]
-    paths += ["/agents/demo/grants/", "/runs/", "/costs/", "/operate/", "/account/", "/drafts/", "/drafts/new/"]
+    endless = {"description": "W" * 500, "template": "W" * 500}
+    trigger = [["trigger", "cron"], ["schedule", "1" * 90]]
+    publish(site, json.dumps(endless), [["d", "W" * 150], *trigger], kinds.SKILL)
+    eventually(20, lambda: "WWWW" in page.goto("/?sort=newest").text(), "the skill is listed")
+    page.get_by_role("link", name=re.compile("^W+$")).click()
+    page.get_by_role("button", name=re.compile("^Adopt for")).click()
+    expect(page.get_by_text("Adopted by Demo agent")).to_be_visible()
+    paths = ["/", "/?sort=newest", "/triggers/", "/agents/", "/agents/demo/", "/agents/demo/skills/"]
+    paths += [
+        "/agents/demo/settings/",
+        "/agents/demo/grants/",
+        "/runs/",
+        "/costs/",
+        "/operate/",
+        "/account/",
+        "/drafts/",
+        "/drafts/new/",
+    ]
     for path in paths:
         answer = page.goto(path)
         assert answer.status == 200, path
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+    page.goto("/agents/demo/skills/")
+    page.get_by_role("button", name=re.compile("^Un-adopt W+$")).click()
+    expect(page.locator("main")).to_contain_text("no longer adopts")
