@@ -37,15 +37,23 @@ class Command(BaseCommand):
             path.write_text(signing.seal(json.dumps({name: nostr.generate_secret() for name in ADOPTERS})))
             path.chmod(0o600)
             events = world(read_keys(), now)
-        self._publish(events, now)
+        untold = self._publish(events, now)
         if options["remove"]:
+            if untold:
+                raise CommandError(
+                    f"The relay did not take {untold} of {len(events)} deletions, so the keys that sign them are kept. "
+                    "Start the site and remove the sample world again."
+                )
             path.unlink()
 
-    def _publish(self, events: list[Event], now: int) -> None:
+    def _publish(self, events: list[Event], now: int) -> int:
+        """Tell the relay and our own archive; how many events the relay did not take."""
+        untold = 0
         if settings.EMBEDDED_RELAY:
             for event in events:
                 for answer in relays.publish(event, [settings.EMBEDDED_RELAY_URL]):
                     if not answer.ok:
+                        untold += 1
                         self.stderr.write(f"{answer.url} refused {event.id[:8]}: {answer.message}")
         outcomes = ingest.store([ingest.Incoming(event, settings.EMBEDDED_RELAY_URL) for event in events], now)
         # The listener may have been faster than we: what it stored is a duplicate here.
@@ -53,8 +61,10 @@ class Command(BaseCommand):
         for outcome in refused:
             self.stderr.write(f"{outcome.id[:8]}: {outcome.reason}")
         self.stdout.write(
-            f"{len(events) - len(refused)} events published, {Skill.objects.public().count()} skills listed"
+            f"{len(events) - max(len(refused), untold)} events published, "
+            f"{Skill.objects.public().count()} skills listed"
         )
+        return untold
 
 
 def read_keys() -> dict[str, str]:
