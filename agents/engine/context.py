@@ -38,7 +38,10 @@ class SkillText:
     template: str
     rule: str = "compose"
     action: str = "llm"
-    trusted: bool = True  # the owner pinned this version
+    address: str = ""  # tells two skills of one name apart
+
+    def is_same(self, other: "SkillText | None") -> bool:
+        return other is not None and (self.address, self.name) == (other.address, other.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ def assemble(given: ContextInput) -> Context:
 
 def _contributed(skill: SkillText, given: ContextInput) -> tuple[Section, ...]:
     """What an adopted skill adds: all of it when invoked, else its system sections at most."""
-    if given.invoked and skill.name == given.invoked.name:
+    if skill.is_same(given.invoked):
         return ()
     if skill.rule in {"full", "override"} or skill.action == "template":
         return ()
@@ -133,18 +136,19 @@ class _Assembly:
         self.parts: list[Part] = []
         self.named: set[str] = set()
         self.values = self._values()
+        self.own = self._limited(given.invoked, templates.sections(given.invoked.template)) if given.invoked else ()
 
     def context(self) -> Context:
         given, rule = self.given, self.given.rule
         self._soul(rule)
         if rule == "compose":
             for skill in given.adopted:
-                if given.invoked and skill.name == given.invoked.name:
-                    self._skill_head(skill)
+                if skill.is_same(given.invoked):
+                    self._head(rule)
                 else:
-                    self._add(f"skill:{skill.name}", _contributed(skill, given), given.skill_tokens)
+                    self._add(f"skill:{skill.name}", self._limited(skill, _contributed(skill, given)))
         if given.invoked and not self._placed(rule):
-            self._skill_head(given.invoked)
+            self._head(rule)
         if rule in {"inject", "override"}:
             self._admin()
         if given.catalogue:
@@ -155,7 +159,7 @@ class _Assembly:
 
     def _placed(self, rule: str) -> bool:
         """Whether the invoked skill already stands at its place in the list."""
-        return rule == "compose" and any(skill.name == self.given.invoked.name for skill in self.given.adopted)  # type: ignore[union-attr]
+        return rule == "compose" and any(skill.is_same(self.given.invoked) for skill in self.given.adopted)
 
     def _values(self) -> dict[str, str]:
         given = self.given
@@ -175,30 +179,29 @@ class _Assembly:
             return
         if rule == "override":
             sections = tuple(section for section in sections if section.role != "system")
-            own = templates.sections(self.given.invoked.template) if self.given.invoked else ()
-            self._add(f"skill:{self._invoked_name()}", _leading(own), self.given.skill_tokens)
+            self._add(self._part, _leading(self.own))
         self._add("soul", sections)
 
-    def _invoked_name(self) -> str:
-        return self.given.invoked.name if self.given.invoked else ""
+    @property
+    def _part(self) -> str:
+        return f"skill:{self.given.invoked.name}" if self.given.invoked else ""
 
-    def _skill_head(self, skill: SkillText) -> None:
+    def _head(self, rule: str) -> None:
         """The leading system sections; what follows them may hold the live input and comes later."""
-        if skill.rule != "override":
-            self._add(f"skill:{skill.name}", _leading(templates.sections(skill.template)), self.given.skill_tokens)
+        if rule != "override":
+            self._add(self._part, _leading(self.own))
 
     def _rest(self) -> None:
         """The skill's own turns, history and live input, the live one last."""
         given = self.given
-        own = templates.sections(given.invoked.template) if given.invoked else ()
-        tail = own[len(_leading(own)) :]
+        tail = self.own[len(_leading(self.own)) :]
         live = any(LIVE & set(templates.variables(section.text)) for section in tail if section.role == "user")
         if not live:
-            self._add(f"skill:{self._invoked_name()}", tail, given.skill_tokens)
+            self._add(self._part, tail)
         if given.rule != "full":
             self._history()
         if live:
-            self._add(f"skill:{self._invoked_name()}", tail, given.skill_tokens)
+            self._add(self._part, tail)
             return
         if given.rule == "full" and any(section.role == "user" for section in tail):
             return
@@ -229,27 +232,39 @@ class _Assembly:
         for message in reversed(kept):
             self._say("history", message.role, message.content)
 
-    def _add(self, part: str, sections: tuple[Section, ...], limit: int | None = None) -> None:
+    def _add(self, part: str, sections: tuple[Section, ...]) -> None:
         for section in sections:
-            text = self._expand(section.text, self.values)
-            if limit is not None:
-                text = self._cut(part, text, limit)
-            self._say(part, section.role, text)
+            self._say(part, section.role, self._expand(section.text, self.values))
 
     def _expand(self, text: str, values: Mapping[str, str]) -> str:
-        self.named.update(templates.variables(text))
+        names = templates.variables(text)
+        self.named.update(names)
         expanded = templates.expand(text, values)
         for name in expanded.unknown:
             self._warn(f"“{name}” is not known here and became empty.")
+        for name in names:
+            if name in LIVE and not values.get(name):
+                self._warn(f"“{name}” is empty: this run was started without it.")
         return expanded.text
 
-    def _cut(self, part: str, text: str, limit: int) -> str:
-        tokens = self.given.count(text)
-        if tokens <= limit:
-            return text
-        kept = text[: len(text) * limit // tokens]
-        self._warn(f"{part} was cut from {tokens} to about {limit} tokens.")
-        return f"{kept}\n[cut here: {tokens - limit} more tokens]"
+    def _limited(self, skill: SkillText, sections: tuple[Section, ...]) -> tuple[Section, ...]:
+        """Its text within the limit. Cut before it is filled in, so that no fence loses its end."""
+        left, kept = self.given.skill_tokens, list[Section]()
+        total = sum(self.given.count(section.text) for section in sections)
+        if total <= left:
+            return sections
+        for section in sections:
+            text = self._shortened(section.text, left)
+            left -= self.given.count(text)
+            kept.append(Section(section.role, text))
+        kept[-1] = Section(kept[-1].role, f"{kept[-1].text}\n[cut here: {total - self.given.skill_tokens} more tokens]")
+        self._warn(f"skill:{skill.name} was cut from {total:,} to {self.given.skill_tokens:,} tokens.")
+        return tuple(kept)
+
+    def _shortened(self, text: str, most: int) -> str:
+        while (tokens := self.given.count(text)) > most:
+            text = text[: min(len(text) - 1, len(text) * most // tokens)]
+        return text
 
     def _say(self, part: str, role: str, text: str) -> None:
         if not text.strip():

@@ -1,7 +1,7 @@
 """Usage and a price become a Decimal, or unknown (None); token classes never overlap."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -25,6 +25,16 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Tier:
+    """What a long request costs instead, as a whole: US dollars per token where the prompt has more than `above`."""
+
+    above: int
+    input: Decimal
+    output: Decimal
+    cached: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Price:
     """US dollars per token."""
 
@@ -33,7 +43,15 @@ class Price:
     cached: Decimal | None = None  # None: as input
     reasoning: Decimal | None = None  # None: as output
     version: str = ""  # of the price table
-    window: int | None = None  # tokens of the context window
+    tiers: tuple[Tier, ...] = ()  # by `above`, ascending
+
+    def at(self, prompt_tokens: int) -> "Price":
+        """The price of a request with so many tokens in its prompt."""
+        for tier in reversed(self.tiers):
+            if prompt_tokens > tier.above:
+                # A price for reasoning that is not given for the tier is that of its output.
+                return replace(self, input=tier.input, output=tier.output, cached=tier.cached, reasoning=None, tiers=())
+        return self
 
 
 FREE = Price(ZERO, ZERO, version="free")
@@ -60,6 +78,7 @@ def cost(usage: Usage, price: Price | None) -> Decimal | None:
         return ZERO
     if price is None or not usage.known:
         return None
+    price = price.at(usage.input + usage.cached)
     cached = price.input if price.cached is None else price.cached
     reasoning = price.output if price.reasoning is None else price.reasoning
     return usage.input * price.input + usage.cached * cached + usage.output * price.output + usage.reasoning * reasoning
@@ -69,6 +88,7 @@ def worst_case(input_tokens: int, max_tokens: int, price: Price | None) -> Decim
     """The most a call may cost: nothing cached, the answer at its limit."""
     if price is None:
         return None
+    price = price.at(input_tokens)
     dearest = max(price.output, price.reasoning or ZERO)
     return input_tokens * price.input + max_tokens * dearest
 

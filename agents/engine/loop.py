@@ -40,11 +40,7 @@ class Conversation:
                 {
                     "id": call.id,
                     "type": "function",
-                    # What could not be read is not sent back: some providers refuse broken JSON.
-                    "function": {
-                        "name": call.name or "unknown",
-                        "arguments": "{}" if call.problem else call.raw or "{}",
-                    },
+                    "function": {"name": call.name or "unknown", "arguments": _sent_back(call)},
                 }
                 for call in outcome.calls
             ]
@@ -62,6 +58,11 @@ class End:
     reason: str
     words: str
     text: str = ""
+
+
+def _sent_back(call: Call) -> str:
+    """The arguments as the model wrote them, where they are an object: some providers refuse anything else."""
+    return call.raw if call.arguments and not call.problem else "{}"
 
 
 Complete = Callable[[list[dict[str, Any]], int, bool], Outcome]

@@ -6,17 +6,24 @@ from typing import Any
 
 MAX_DEPTH = 32
 MAX_ARGUMENTS = 200_000  # characters
+_FILTERED = ("content_filter", "safety", "prohibited")
+_CUT = "cut off: the answer reached its length limit; nothing was done. Say it in fewer words or in several calls"
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One tool call as asked; `problem` says why it must not be executed."""
+    """One tool call as asked; `problem` says why it must not be executed, `cut` that its end is missing."""
 
     id: str
     name: str
     arguments: dict[str, Any] = field(default_factory=dict)
     raw: str = ""
     problem: str = ""
+    cut: bool = False
+
+
+class _Cut(ValueError):
+    """The arguments end in the middle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +36,23 @@ class Outcome:
 
 
 def read(response: Any, max_tokens: int | None = None) -> Outcome:
-    """The outcome of a chat completion, given as plain JSON values."""
+    """The outcome of a chat completion, given as plain JSON values; `max_tokens` is what was sent."""
     choices = response.get("choices") if isinstance(response, dict) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict):
         return Outcome("empty")
     message = choice.get("message")
+    message = message if isinstance(message, dict) else {}
     finish = str(choice.get("finish_reason") or "").lower()
-    text = _text(message.get("content")) if isinstance(message, dict) else ""
-    raw_calls = message.get("tool_calls") if isinstance(message, dict) else None
-    if finish.startswith(("content_filter", "safety", "prohibited")):
+    # A refusal in a field of its own is what the model said.
+    text = _text(message.get("content")) or _text(message.get("refusal"))
+    raw_calls = message.get("tool_calls")
+    if any(word.startswith(_FILTERED) for word in (finish, _native(choice))):
         return Outcome("filtered", text)
     cut = finish in {"length", "max_tokens"} or _used_up(response, max_tokens)
     calls = _calls(raw_calls if isinstance(raw_calls, list) else [], cut and finish != "stop")
     if calls:
-        cut_off = any(call.problem.startswith("cut off") for call in calls)
-        return Outcome("truncated" if cut_off else "calls", text, calls)
+        return Outcome("truncated" if any(call.cut for call in calls) else "calls", text, calls)
     if finish in {"length", "max_tokens"}:
         return Outcome("truncated", text)
     return Outcome("text", text) if text.strip() else Outcome("empty")
@@ -58,6 +66,12 @@ def _text(content: Any) -> str:
         return ""
     parts = [part.get("text") if isinstance(part, dict) else part for part in content]
     return "".join(part for part in parts if isinstance(part, str))
+
+
+def _native(choice: dict[str, Any]) -> str:
+    """How the provider itself said it ended, where a library in between calls every unknown word "stop"."""
+    fields = choice.get("provider_specific_fields")
+    return str(fields.get("native_finish_reason") or "").lower() if isinstance(fields, dict) else ""
 
 
 def _used_up(response: Any, max_tokens: int | None) -> bool:
@@ -86,13 +100,13 @@ def _calls(raw: list[Any], cut: bool) -> tuple[Call, ...]:
 def _call(call_id: str, name: str, raw: Any, cut: bool) -> Call:
     text = raw if isinstance(raw, str) else "" if raw is None else json.dumps(raw)
     if cut:
-        return Call(call_id, name, {}, text, "cut off: the answer reached its length limit; nothing was done")
+        return Call(call_id, name, {}, text, _CUT, cut=True)
     if not name:
         return Call(call_id, "", {}, text, "The call names no tool.")
     try:
         return Call(call_id, name, _arguments(raw), text)
     except ValueError as error:
-        return Call(call_id, name, {}, text, str(error))
+        return Call(call_id, name, {}, text, str(error), cut=isinstance(error, _Cut))
 
 
 def _arguments(raw: Any) -> dict[str, Any]:
@@ -111,7 +125,7 @@ def _arguments(raw: Any) -> dict[str, Any]:
         raise ValueError("The arguments are nested too deeply.") from None
     except json.JSONDecodeError as error:
         if error.pos >= len(raw.rstrip()) - 1 or "Unterminated" in error.msg:
-            raise ValueError("cut off: the arguments end in the middle; nothing was done") from None
+            raise _Cut("cut off: the arguments end in the middle; nothing was done") from None
         raise ValueError(f"The arguments are not JSON: {error.msg} at character {error.pos}.") from None
     if not isinstance(value, dict):
         raise ValueError("The arguments are not a JSON object.")

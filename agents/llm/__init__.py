@@ -3,9 +3,11 @@
 ModelFailed    one attempt failed; `.error` is the engine's ModelError, without secrets
 """
 
-from agents.llm.attempts import Answer, ModelFailed, Request, complete, warm_up
+from agents.llm.attempts import Answer, Request, complete
 from agents.llm.endpoints import Endpoint, endpoint_for, is_offline
-from agents.llm.prices import price_of, window_of
+from agents.llm.errors import ModelFailed
+from agents.llm.library import warm_up
+from agents.llm.prices import Sizes, price_of, sizes_of
 from agents.llm.tokens import count
 
 __all__ = [
@@ -13,11 +15,12 @@ __all__ = [
     "Endpoint",
     "ModelFailed",
     "Request",
+    "Sizes",
     "complete",
     "count",
     "endpoint_for",
     "is_offline",
     "price_of",
+    "sizes_of",
     "warm_up",
-    "window_of",
 ]

@@ -1,31 +1,22 @@
-"""One attempt at one model through litellm, which is imported here and nowhere else.
+"""One attempt at one model through litellm.
 
 Retries and fallbacks stay off: there is one retry loop, the engine's.
 """
 
-import base64
-import logging
-import os
-import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
-from urllib.parse import quote, urlsplit
 
 from django.conf import settings
 
-from agents.engine.fallback import ModelError, retry_after
-from agents.llm import echo
+from agents.engine.fallback import ModelError
+from agents.llm import echo, errors
+from agents.llm.connecting import guarded
 from agents.llm.endpoints import Endpoint, is_offline
-from marketplace import addresses
-
-LONGEST_MESSAGE = 1_000
-# Keys of providers inside error texts: in addresses, headers and by their usual shapes.
-_SECRETS = re.compile(
-    r"(?i)((?:api[-_]?key|key|token|authorization|secret)[\"']?\s*[=:]\s*[\"']?(?:bearer\s+)?)[^\s\"'&,;)}\]]+"
-    r"|(bearer\s+)[\w.~+/=-]+|\b(sk-|xai-|gsk_|AIza)[\w-]{6,}"
-)
+from agents.llm.errors import ModelFailed
+from agents.llm.library import configured, litellm
+from agents.llm.streaming import Assembly, Heard
 
 
 @dataclass(frozen=True)
@@ -48,44 +39,62 @@ class Answer:
     usage: Any
 
 
-class ModelFailed(Exception):
-    """The attempt failed."""
+def complete(endpoint: Endpoint, request: Request, on_text: Callable[[str], None] | None = None) -> Answer:
+    """Raises ModelFailed, and nothing else that a provider may cause.
 
-    def __init__(self, error: ModelError) -> None:
-        super().__init__(error.message)
-        self.error = error
-
-
-def complete(endpoint: Endpoint, request: Request) -> Answer:
-    """Raises ModelFailed, and nothing else that a provider may cause."""
+    With `on_text` the answer is streamed, and the callback gets all of its text each time some more has come.
+    """
     if is_offline(endpoint.model):
         response = echo.answer(request.messages)
         return Answer(response, "offline/echo", response["usage"])
-    if not endpoint.base_url and not endpoint.key and not _configured(endpoint.model):
+    if not endpoint.base_url and not endpoint.key and not configured(endpoint.model):
         raise ModelFailed(ModelError(None, f"No key for {endpoint.model} is configured.", not_configured=True))
-    if endpoint.base_url and not endpoint.trusted:
-        _check_address(endpoint)
+    arguments = _arguments(endpoint, request)
+    if on_text is not None and endpoint.base_url not in _cannot_stream():
+        answer = _streamed(endpoint, arguments, on_text)
+        if answer is not None:
+            return answer
+    return _whole(endpoint, arguments)
+
+
+def _whole(endpoint: Endpoint, arguments: dict[str, Any]) -> Answer:
+    failed = None
     try:
-        found = _litellm().completion(**_arguments(endpoint, request))
-        response = found.model_dump(mode="json")
+        response = litellm().completion(**arguments).model_dump(mode="json")
     except Exception as error:  # litellm raises far more than its own classes
-        raise ModelFailed(_read_error(error, endpoint)) from None
+        failed = ModelFailed(errors.read(error, endpoint.key))
+    if failed is not None:
+        raise failed  # outside the handler, so that nothing with a key in it hangs on
     inside = response.get("error")
     if inside and not response.get("choices"):
-        raise ModelFailed(ModelError(200, scrub(str(inside), endpoint.key)))
+        raise ModelFailed(ModelError(200, errors.scrub(str(inside), endpoint.key)))
     return Answer(response, str(response.get("model") or ""), response.get("usage"))
 
 
-def _check_address(endpoint: Endpoint) -> None:
-    """An address from a form may not reach into the operator's network. Raises ModelFailed."""
-    parts = urlsplit(endpoint.base_url)
+def _streamed(endpoint: Endpoint, arguments: dict[str, Any], on_text: Callable[[str], None]) -> Answer | None:
+    """None where the server does not know streaming, or usage in a stream: it is then asked for the whole."""
+    assembly, heard, failed = Assembly(), Heard(()), None
     try:
-        addresses.resolve(parts.hostname or "", parts.port or 443)
-    except (addresses.NotAllowed, OSError, ValueError):
-        words = (
-            f"The address set for {endpoint.model.partition('/')[0]} is unknown, or neither public nor allowed here."
-        )
-        raise ModelFailed(ModelError(None, words, not_configured=True)) from None
+        stream = litellm().completion(**arguments, stream=True, stream_options={"include_usage": True})
+        heard = stream.completion_stream = Heard(stream.completion_stream)
+        for piece in stream:
+            if assembly.add(piece.model_dump(mode="json", exclude_none=True)):
+                on_text("".join(assembly.text))
+    except Exception as error:
+        failed = ModelFailed(errors.read(error, endpoint.key, began=assembly.began))
+    if failed is None:
+        response = assembly.response(heard)
+        return Answer(response, response["model"], response["usage"])
+    if failed.error.status in {400, 422} and "stream" in failed.error.message.lower() and not assembly.began:
+        _cannot_stream().add(endpoint.base_url)
+        return None
+    raise failed
+
+
+@lru_cache(maxsize=1)
+def _cannot_stream() -> set[str]:
+    """Addresses that have refused to stream, for as long as this process lives."""
+    return set()
 
 
 def _arguments(endpoint: Endpoint, request: Request) -> dict[str, Any]:
@@ -108,60 +117,8 @@ def _arguments(endpoint: Endpoint, request: Request) -> dict[str, Any]:
         # Whatever the provider is called: this address speaks OpenAI's protocol.
         name = endpoint.model.partition("/")[2]
         arguments |= {"model": f"openai/{name}", "api_base": endpoint.base_url, "api_key": endpoint.key or "none"}
+        if not endpoint.trusted:
+            arguments["client"] = guarded(endpoint.base_url, endpoint.key, settings.LLM_TIMEOUT)
     elif endpoint.key:
         arguments["api_key"] = endpoint.key
     return arguments
-
-
-def _read_error(error: Exception, endpoint: Endpoint) -> ModelError:
-    status = getattr(error, "status_code", None)
-    response = getattr(error, "response", None)
-    headers = getattr(response, "headers", None) or {}
-    message = scrub(str(error), endpoint.key)
-    name = type(error).__name__
-    if name == "InternalServerError" and "onnection" in message:
-        status = None  # nobody answered
-    return ModelError(
-        status=status if isinstance(status, int) else None,
-        message=f"{name}: {message}"[:LONGEST_MESSAGE],
-        retry_after=retry_after(headers.get("retry-after"), str(error), datetime.now(UTC)),
-        timed_out=name == "Timeout",
-    )
-
-
-def scrub(text: str, key: str = "") -> str:
-    """The text without the key in any of its spellings, and without what looks like one."""
-    if key:
-        encoded = base64.b64encode(key.encode()).decode()
-        for spelling in {key, quote(key, safe=""), encoded, encoded.rstrip("=")}:
-            text = text.replace(spelling, "[key]")
-    return _SECRETS.sub(lambda match: f"{match[1] or match[2] or ''}[key]", text)
-
-
-@lru_cache(maxsize=1)
-def _litellm() -> Any:
-    # Before the import, or it fetches its price table from the network.
-    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    import litellm
-
-    litellm.suppress_debug_info = True
-    litellm.telemetry = False
-    litellm.cache = None
-    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai", "httpx"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
-    return litellm
-
-
-def warm_up() -> None:
-    """Pays for the import, in the parent of worker processes."""
-    _litellm()
-
-
-@lru_cache(maxsize=200)
-def _configured(model: str) -> bool:
-    """Whether the provider's usual environment variables are set; a provider nobody knows counts as not."""
-    try:
-        found = _litellm().validate_environment(model)
-    except Exception:
-        return False
-    return bool(found.get("keys_in_environment"))

@@ -12,10 +12,15 @@ from agents.models import Agent, Budget, Reservation
 from agents.models.money import MoneyField
 
 
-def allowances(agent: Agent, now: datetime) -> list[Allowance]:
-    """Every budget that applies, with what is spent or reserved in its period of the owner's zone."""
+def allowances(agent: Agent, now: datetime, *, lock: bool = False) -> list[Allowance]:
+    """Every budget that applies, with what is spent or reserved in its period of the owner's zone.
+
+    `lock`: nobody else reserves on them before this transaction ends. SQLite's transactions hold its only writer's lock
+    from their start.
+    """
     found = []
-    for budget in Budget.objects.filter(Q(agent=agent) | Q(agent=None)):
+    budgets = Budget.objects.filter(Q(agent=agent) | Q(agent=None)).order_by("pk")
+    for budget in budgets.select_for_update() if lock else budgets:
         since = period_start(budget.period, now, agent.owner.time_zone)
         spent = Reservation.objects.filter(at__gte=since)
         if budget.agent_id is not None:

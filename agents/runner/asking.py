@@ -1,29 +1,28 @@
-"""Asking models: along the chain, each attempt a step, each paid for before it is made."""
+"""Asking models: along the chain until one answers, and when none does, later or not at all."""
 
 import json
+import random
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
 
 from agents import llm
-from agents.engine import budgets, costs, fallback, outcomes
-from agents.engine.costs import Price, Usage
+from agents.engine import fallback, outcomes
+from agents.engine.fallback import ModelError
 from agents.engine.outcomes import Outcome
 from agents.models import Run, Step
-from agents.runner.allowances import allowances
-from agents.runner.errors import Fails, Stopped, Waits
-from agents.runner.journal import NO_USAGE, Journal
+from agents.runner.attempting import Attempting
+from agents.runner.errors import Fails, Waits
+from agents.runner.journal import Journal
 from agents.runner.lease import Lease
 from agents.runner.loading import Loaded
 
 LARGER = 2  # times the limit, for the one retry of a truncated answer
-STOP_POLL = 1.0  # seconds between looks at the run while a call is out
+LEAST_OUTPUT = 256  # tokens that an answer is left, however full the window is
+PER_MESSAGE = 4  # tokens that a message costs beside its text, about
 
 
 class Asking:
@@ -31,176 +30,118 @@ class Asking:
 
     def __init__(self, run: Run, loaded: Loaded, journal: Journal, lease: Lease) -> None:
         self.run, self.loaded, self.journal, self.lease = run, loaded, journal, lease
+        self.attempts = Attempting(run, journal, lease)
         site = run.agent.llm or settings.DEFAULT_LLM
         chain = loaded.parameters["llm"].value or "default"
         self.models = fallback.candidates(chain, run.agent.aliases, site)
         self.first = 0
+        self.too_small = 0  # tokens: the largest window that a provider has refused this conversation for
         self.schema_tokens = sum(llm.count(json.dumps(schema)) for schema in loaded.schemas)
 
     def complete(self, messages: list[dict[str, Any]], turn: int, larger: bool) -> Outcome:
         """The next answer. Raises Fails, Waits or Stopped."""
-        max_tokens = (self.loaded.parameters["max_tokens"].value or 4_096) * (LARGER if larger else 1)
-        replayed = self._replay(turn, max_tokens)
+        replayed = self._replay(turn)
         if replayed is not None:
             return replayed
-        empty = False
-        last_error = ("unavailable", "No model of the chain could be tried.")
+        wanted = (self.loaded.parameters["max_tokens"].value or 4_096) * (LARGER if larger else 1)
+        tokens = self._tokens(messages)
+        errors: list[ModelError] = []
+        empty = None
+        step = None
         for at in range(self.first, len(self.models)):
-            outcome, error, stop = self._try(at, messages, turn, max_tokens)
-            if outcome is not None and outcome.kind != "empty":
+            model = self.models[at]
+            size = self._room(model, tokens, wanted)
+            if size is None:
+                step = self._too_long(model, turn, tokens)
+                continue
+            step, outcome = self._try(model, turn, tokens, self._request(messages, size), errors)
+            if outcome is not None and (outcome.kind != "empty" or empty is not None):
                 self.first = at
                 return outcome
-            if outcome is not None:
-                if empty or at == len(self.models) - 1:
-                    return outcome
-                empty = True  # the next model once
-            elif error is not None:
-                last_error = error
-                if stop:
-                    break
-        raise Fails(*last_error)
+            empty = outcome or empty  # the next model once
+            if step.outcome == "filtered":
+                break
+        if empty is not None:
+            return empty
+        raise self._end(step, errors)
 
-    def _replay(self, turn: int, max_tokens: int) -> Outcome | None:
+    def _replay(self, turn: int) -> Outcome | None:
         """The answer an earlier worker already got on this turn; what it left open is settled as it was reserved."""
         for step in [s for s in self.journal.steps if s.kind == Step.Kind.MODEL and s.turn == turn]:
             if step.state == Step.State.RUNNING:
-                self._abandon(step, "The worker ended before the answer came.")
+                self.attempts.abandon(step, "The worker ended before the answer came.")
             elif step.state == Step.State.DONE and step.outcome != "empty":
-                return outcomes.read(step.output.get("response"), max_tokens)
+                if step.name in self.models:
+                    self.first = self.models.index(step.name)
+                return outcomes.read(step.output.get("response"), step.input.get("max_tokens"))
         return None
 
     def _try(
-        self, at: int, messages: list[dict[str, Any]], turn: int, max_tokens: int
-    ) -> tuple[Outcome | None, tuple[str, str] | None, bool]:
-        """One model, twice where a short wait is asked for: outcome, or error and whether that ends the chain."""
-        waited = 0.0
+        self, model: str, turn: int, tokens: int, request: llm.Request, errors: list[ModelError]
+    ) -> tuple[Step, Outcome | None]:
+        """One model, twice where a short wait is asked for: its last step, and the outcome if it answered."""
+        waited: float | None = None
         while True:
             self.lease.check()
-            endpoint = llm.endpoint_for(self.run.agent, self.models[at])
-            refusal = self._refusal(endpoint, messages, max_tokens)
-            if refusal:
-                step = self.journal.begin(Step.Kind.MODEL, endpoint.model, turn)
-                self.journal.end(step, Step.State.REFUSED, outcome=refusal[0], error=refusal[1])
-                return None, refusal, False
-            step, price = self._begin(endpoint, messages, turn, max_tokens, waited)
+            step = self.attempts.begin(model, turn, tokens, request.max_tokens, waited or 0)
+            if step.state == Step.State.REFUSED:
+                return step, None
             try:
-                answer = self._call(endpoint, messages, max_tokens, step)
+                return step, self.attempts.ask(step, request)
             except llm.ModelFailed as failed:
-                seconds = self._failed(step, failed, at, waited > 0)
-                if seconds is None:
-                    words = f"{endpoint.model}: {failed}"
-                    return None, (step.outcome, words), step.outcome == "filtered"
-                waited = seconds
-                time.sleep(seconds)
+                error = failed.error
+            decision = fallback.decide(error, waited_here=waited is not None, jitter=_jitter())
+            self.attempts.failed(step, error, decision)
+            if decision.action == "wait":
+                waited = decision.seconds
+                time.sleep(waited)
                 continue
-            return self._answered(step, answer, endpoint, price, max_tokens), None, False
+            errors.append(error)
+            if decision.flag_owner:
+                self._flag(f"{model} did not work ({step.outcome}): {error.message}")
+            if step.outcome == "context":
+                self.too_small = max(self.too_small, llm.sizes_of(model).window or 0)
+            return step, None
 
-    def _refusal(
-        self, endpoint: llm.Endpoint, messages: list[dict[str, Any]], max_tokens: int
-    ) -> tuple[str, str] | None:
-        """Why this model is not even asked: its window is too small, or the money is not there."""
-        tokens = self._tokens(messages)
-        window = llm.window_of(endpoint.model)
-        if window is not None and tokens > window:
-            return "context", f"About {tokens:,} tokens do not fit into its window of {window:,}; it was not asked."
-        worst = costs.worst_case(tokens, max_tokens, llm.price_of(endpoint))
-        if worst == 0:
-            return None
-        words = budgets.refusal(worst, allowances(self.run.agent, timezone.now()))
-        return ("budget", words) if words else None
+    def _room(self, model: str, tokens: int, wanted: int) -> int | None:
+        """Tokens its answer may have; None where the conversation does not fit."""
+        sizes = llm.sizes_of(model)
+        if sizes.window is not None:
+            if tokens > sizes.window or sizes.window <= self.too_small:
+                return None
+            # Many providers count the answer's limit towards the window.
+            wanted = min(wanted, max(sizes.window - tokens, LEAST_OUTPUT))
+        return min(wanted, sizes.most_output or wanted)
+
+    def _too_long(self, model: str, turn: int, tokens: int) -> Step:
+        window = llm.sizes_of(model).window or 0
+        words = f"Its window of {window:,} tokens is too small for about {tokens:,}; it was not asked."
+        return self.attempts.refuse(model, turn, "context", words)
 
     def _tokens(self, messages: list[dict[str, Any]]) -> int:
         texts = (str(m.get("content") or "") + json.dumps(m.get("tool_calls", "")) for m in messages)
-        return self.schema_tokens + sum(llm.count(text) + 4 for text in texts)
+        return self.schema_tokens + sum(llm.count(text) + PER_MESSAGE for text in texts)
 
-    def _begin(
-        self, endpoint: llm.Endpoint, messages: list[dict[str, Any]], turn: int, max_tokens: int, waited: float
-    ) -> tuple[Step, Price | None]:
-        price = llm.price_of(endpoint)
-        step = self.journal.begin(
-            Step.Kind.MODEL,
-            endpoint.model,
-            turn,
-            waited_ms=int(waited * 1000),
-            input={"messages": len(messages), "max_tokens": max_tokens},
-            price_version=price.version if price else "",
-        )
-        self.journal.reserve(step, costs.worst_case(self._tokens(messages), max_tokens, price))
-        return step, price
+    def _request(self, messages: list[dict[str, Any]], max_tokens: int) -> llm.Request:
+        values = self.loaded.parameters
+        return llm.Request(messages, self.loaded.schemas, max_tokens, values["temperature"].value, values["seed"].value)
 
-    def _call(self, endpoint: llm.Endpoint, messages: list[dict[str, Any]], max_tokens: int, step: Step) -> llm.Answer:
-        """The answer, looking every second whether the run was stopped: then the call is abandoned, not waited for."""
-        request = llm.Request(
-            messages,
-            self.loaded.schemas,
-            max_tokens,
-            self.loaded.parameters["temperature"].value,
-            self.loaded.parameters["seed"].value,
-        )
-        if llm.is_offline(endpoint.model):
-            return llm.complete(endpoint, request)
-        pool = ThreadPoolExecutor(1, thread_name_prefix="model")
-        future: Future[llm.Answer] = pool.submit(llm.complete, endpoint, request)
-        try:
-            while True:
-                try:
-                    return future.result(STOP_POLL)
-                except NotYet:
-                    self.lease.check()
-        except Stopped:
-            self._abandon(step, "The run was stopped while the model was answering.")
-            raise
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    def _end(self, step: Step | None, errors: list[ModelError]) -> Fails | Waits:
+        """No model is left: the run goes on when one of them may be ready again, or it has failed."""
+        if step is None:
+            return Fails("unavailable", "There is no model to ask: neither the skill nor the agent names one.")
+        filtered = step.outcome == "filtered"
+        decision = fallback.at_end(() if filtered else errors, waits=self.run.waits, jitter=_jitter())
+        if decision.action == "stop":
+            return Fails(step.outcome, f"{step.name}: {step.error}")
+        passing = next(kind for kind in map(fallback.classify, reversed(errors)) if kind in fallback.PASSING)
+        until = timezone.now() + timedelta(seconds=decision.seconds)
+        return Waits(passing, f"Every model was tried; the next attempt is in {decision.seconds:.0f} s.", until)
 
-    def _answered(
-        self, step: Step, answer: llm.Answer, endpoint: llm.Endpoint, price: Price | None, max_tokens: int
-    ) -> Outcome:
-        outcome = outcomes.read(answer.response, max_tokens)
-        usage = costs.read_usage(answer.usage)
-        price = llm.price_of(endpoint, answer.served)
-        cost = costs.cost(usage, price)
-        self.journal.charge(
-            step,
-            usage,
-            cost,
-            estimated=not usage.consistent,
-            state=Step.State.DONE,
-            finished_at=timezone.now(),
-            served_model=answer.served[:200],
-            outcome=outcome.kind,
-            text=outcome.text,
-            output={"response": answer.response},
-            usage=answer.usage if isinstance(answer.usage, dict) else None,
-            price_version=price.version if price else "",
-        )
-        return outcome
+    def _flag(self, words: str) -> None:
+        if words not in self.run.warnings:
+            self.run.warnings = [*self.run.warnings, words]
 
-    def _failed(self, step: Step, failed: llm.ModelFailed, at: int, waited: bool) -> float | None:
-        """Records the error; seconds to wait for the same model, None to go on without it. May raise Waits."""
-        error = failed.error
-        kind = fallback.classify(error)
-        last = at == len(self.models) - 1
-        decision = fallback.decide(error, last=last, waited_here=waited, waits=self.run.waits)
-        # A refused request costs nothing; one without an answer may have been carried out.
-        silent = error.timed_out or (error.status is None and not error.not_configured)
-        spent = self._reserved(step) if silent else Decimal(0)
-        values: dict[str, Any] = {"state": Step.State.FAILED, "finished_at": timezone.now(), "outcome": kind}
-        values |= {"error": error.message, "output": {"decision": decision.action, "flag_owner": decision.flag_owner}}
-        usage = NO_USAGE if spent else Usage()
-        self.journal.charge(step, usage, spent, estimated=bool(spent), **values)
-        if decision.action == "wait":
-            return decision.seconds
-        if decision.action == "later":
-            until = timezone.now() + timedelta(seconds=decision.seconds)
-            raise Waits(kind, f"Every model was tried; the next attempt is in {decision.seconds:.0f} s.", until)
-        return None
 
-    def _reserved(self, step: Step) -> Decimal:
-        reservation = getattr(step, "reservation", None)  # there is none for what is free
-        return reservation.amount if reservation else Decimal(0)
-
-    def _abandon(self, step: Step, words: str) -> None:
-        """An outcome nobody knows costs what was reserved, and says that it is an estimate."""
-        values = {"state": Step.State.UNKNOWN, "finished_at": timezone.now(), "outcome": "unknown", "error": words}
-        self.journal.charge(step, NO_USAGE, self._reserved(step), estimated=True, **values)
+def _jitter() -> float:
+    return random.random()  # noqa: S311 spreads load, hides nothing

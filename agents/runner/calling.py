@@ -1,5 +1,7 @@
 """Calling tools: rights, the owner's approval, and every effect at most once."""
 
+import logging
+from dataclasses import replace
 from typing import NoReturn
 
 from django.utils import timezone
@@ -10,10 +12,12 @@ from agents.engine.outcomes import Call
 from agents.models import Run, Step
 from agents.models.steps import APPROVED, DECLINED
 from agents.runner.errors import Waits
-from agents.runner.journal import Journal
+from agents.runner.journal import Journal, storable
 from agents.runner.lease import Lease
 from agents.runner.loading import Loaded, mark
 from agents.tools import TOOLS, Tool, ToolContext, ToolFailed, ToolRefused, call
+
+log = logging.getLogger(__name__)
 
 LONGEST_KEPT = 100_000  # characters of a reply kept with the step
 
@@ -26,7 +30,9 @@ class Calling:
 
     def call(self, asked: Call, turn: int) -> str:
         """The tool's text. Raises ToolProblem for the model to read; Waits where the owner must decide first."""
-        step = self.journal.finished(Step.Kind.TOOL, turn, asked.id)
+        # What is signed and sent must be what can be kept.
+        asked = replace(asked, arguments=storable(asked.arguments))
+        step = self.journal.finished(Step.Kind.TOOL, turn, asked.id[:200])
         tool = TOOLS.get(asked.name)
         if step is not None and step.state not in {Step.State.RUNNING, Step.State.WAITING}:
             return self._recorded(step)
@@ -88,6 +94,12 @@ class Calling:
         except ToolFailed as failed:
             state = Step.State.UNKNOWN if failed.unknown else Step.State.FAILED
             self._end_badly(step, state, "unknown" if failed.unknown else "failed", str(failed))
+        except Exception as error:
+            # An error of ours in one tool is no reason to leave the model without its reply.
+            log.exception("the tool %s failed in our own code, in run %s", step.name, self.run.pk)
+            tried = step.risk != "reads" and bool(step.intent)
+            state = Step.State.UNKNOWN if tried else Step.State.FAILED
+            self._end_badly(step, state, "bug", f"The tool failed with an error of this site: {type(error).__name__}.")
         self.journal.end(step, Step.State.DONE, text=text[:LONGEST_KEPT], outcome="done")
         return text
 

@@ -4,6 +4,8 @@ import json
 import logging
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -12,6 +14,7 @@ from django.utils import timezone
 from agents import dispatch, llm, variables
 from agents.engine import fallback, loop
 from agents.engine.context import LIVE, Context, ContextInput, assemble, names_used
+from agents.engine.fences import fence
 from agents.engine.outcomes import Call
 from agents.models import Run, Step
 from agents.runner.asking import Asking
@@ -19,7 +22,7 @@ from agents.runner.calling import Calling
 from agents.runner.errors import Fails, Stopped, Waits
 from agents.runner.journal import Journal
 from agents.runner.lease import Lease
-from agents.runner.loading import Loaded, history, load, mark, skill_text
+from agents.runner.loading import Loaded, history, lasting_mark, load, mark, skill_text
 from agents.tools import ToolContext
 from marketplace.models import Author
 from marketplace.protocol import templates
@@ -46,9 +49,11 @@ def execute(run_id: str) -> bool:
         except Waits as waits:
             _wait(run, waits)
         except Fails as fails:
+            journal.close()
             _end(run, Run.Status.FAILED, fails.reason, str(fails))
         except Exception as error:
             log.exception("run %s failed in our own code", run.pk)
+            journal.close()
             _end(run, Run.Status.FAILED, "bug", f"An error of this site, not of the skill: {type(error).__name__}.")
     return True
 
@@ -85,7 +90,6 @@ def _keep_unanswered(journal: Journal, turn: loop.Turn) -> None:
 
 def _context(run: Run, loaded: Loaded, journal: Journal) -> Context:
     spec, said = loaded.spec, run.input
-    event = said.get("event")
     arguments = {str(name): str(value) for name, value in said.get("arguments", {}).items()}
     given = ContextInput(
         mark=mark(run),
@@ -94,18 +98,27 @@ def _context(run: Run, loaded: Loaded, journal: Journal) -> Context:
         adopted=loaded.adopted,
         arguments=arguments,
         message=said.get("message"),
-        event=None if event is None else json.dumps(event, ensure_ascii=False, separators=(",", ":")),
+        event=_happened(run),
         history=history(run),
+        skill_tokens=loaded.skill_tokens,
         count=llm.count,
     )
     wanted = [name for name in names_used(given) if name not in LIVE | {"soul"} | arguments.keys()]
     values, warnings = _variables(run, loaded, journal, wanted)
-    context = assemble(ContextInput(**{**given.__dict__, "values": values}))
+    context = assemble(replace(given, values=values))
     unknown = fallback.unknown_refs(loaded.parameters["llm"].value or "", run.agent.aliases)
     more = [f"“{ref}” is neither a model nor an alias of this agent; it was skipped." for ref in unknown]
     more += [f"The skill asks for {name}, which is not granted." for name in loaded.in_vain]
     run.warnings = list(dict.fromkeys([*run.warnings, *context.warnings, *warnings, *more]))
     return context
+
+
+def _happened(run: Run) -> str | None:
+    """What started the run, as JSON: an event, what a webhook or another run brought, or the slot of a schedule."""
+    found = run.input.get("event") or run.input.get("payload")
+    if found is None and run.trigger_kind == "cron":
+        found = {"schedule": run.occasion_key}
+    return None if found is None else json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
 def _variables(
@@ -119,7 +132,9 @@ def _variables(
         return earlier.output["values"], tuple(earlier.output["warnings"])
     step = journal.begin(Step.Kind.VARIABLE, ", ".join(wanted), risk="reads", input={"names": wanted})
     # Under `tools: false` variables still obey the agent's grants, not the skill's.
-    ctx = ToolContext(run.agent, timezone.now(), frozenset(run.agent.grants), run=run)
+    # Their fences have the agent's own mark, so that runs share what stands before the live input.
+    fenced = partial(fence, mark=lasting_mark(run.agent))
+    ctx = ToolContext(run.agent, timezone.now(), frozenset(run.agent.grants), run=run, fence=fenced)
     found = variables.resolve(wanted, ctx)
     output = {"values": dict(found.values), "warnings": list(found.warnings)}
     journal.end(step, Step.State.DONE, outcome="done", output=output, text="\n".join(found.warnings))

@@ -1,6 +1,6 @@
 """The run's steps as rows: intent before an effect, result after it, replay after a restart."""
 
-from collections.abc import Iterable
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -11,6 +11,20 @@ from django.utils import timezone
 from agents.engine.costs import Usage
 from agents.models import Reservation, Run, Step
 from agents.models.money import MoneyField
+
+# PostgreSQL stores no NUL, and no half of a character; models and web pages send both.
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def storable(value: Any) -> Any:
+    """The value with what no database takes replaced by the mark for it, however deep it stands."""
+    if isinstance(value, str):
+        return _UNSTORABLE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {storable(key): storable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable(item) for item in value]
+    return value
 
 
 class Journal:
@@ -30,10 +44,10 @@ class Journal:
             run=self.run,
             position=self.steps[-1].position + 1 if self.steps else 1,
             kind=kind,
-            name=name[:200],
+            name=storable(name[:200]),
             turn=turn,
             started_at=timezone.now(),
-            **values,
+            **storable(values),
         )
         step.save(force_insert=True)
         self.steps.append(step)
@@ -72,13 +86,14 @@ class Journal:
             if totals:
                 Run.objects.filter(pk=self.run.pk).update(**totals)
 
-    def close(self, steps: Iterable[Step] | None = None) -> None:
+    def close(self) -> None:
         """What is still open when the run ends never got its result."""
-        for step in steps or self.steps:
+        for step in self.steps:
             if step.state == Step.State.RUNNING:
                 self.end(step, Step.State.UNKNOWN, outcome="abandoned", error="No result was recorded.")
 
     def write(self, step: Step, values: dict[str, Any]) -> None:
+        values = storable(values)
         for name, value in values.items():
             setattr(step, name, value)
         Step.objects.filter(pk=step.pk).update(**values)

@@ -1,6 +1,7 @@
 """What a run is made of, read from rows: the pinned skill, the adopted ones, parameters, rights."""
 
 import hashlib
+import hmac
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from django.conf import settings
 
 from agents.engine import params
-from agents.engine.context import Message, SkillText
+from agents.engine.context import SKILL_TOKENS, Message, SkillText
 from agents.models import AdoptedSkill, Agent, Run
 from agents.runner.errors import Fails
 from agents.tools import TOOLS
@@ -29,6 +30,7 @@ class Loaded:
     granted: tuple[str, ...]  # tool names this run may call
     in_vain: tuple[str, ...]  # asked for, but not granted
     adopted: tuple[SkillText, ...]
+    skill_tokens: int  # of one skill's text at most
 
     @property
     def schemas(self) -> list[dict[str, Any]]:
@@ -50,7 +52,9 @@ def load(run: Run) -> Loaded:
         site_llm=settings.DEFAULT_LLM,
     )
     granted, in_vain = params.allowed_tools(run.agent.grants, resolved["tools"].value, tuple(TOOLS))
-    return Loaded(spec, resolved, granted, in_vain, adopted(run.agent))
+    own = run.agent.limits.get("skill_tokens") if isinstance(run.agent.limits, dict) else None
+    most = own if type(own) is int and own > 0 else SKILL_TOKENS
+    return Loaded(spec, resolved, granted, in_vain, adopted(run.agent), most)
 
 
 def agent_params(agent: Agent) -> RunParams:
@@ -103,7 +107,7 @@ def adopted(agent: Agent) -> tuple[SkillText, ...]:
 
 
 def skill_text(spec: SkillSpec, address: str) -> SkillText:
-    return SkillText(spec.name or address, spec.template, spec.rule, spec.action)
+    return SkillText(spec.name or address, spec.template, spec.rule, spec.action, address)
 
 
 def history(run: Run) -> tuple[Message, ...]:
@@ -113,4 +117,13 @@ def history(run: Run) -> tuple[Message, ...]:
 
 def mark(run: Run) -> str:
     """Of the fences: the same for every attempt of one run, and unguessable from outside."""
-    return hashlib.sha256(f"{settings.SECRET_KEY}:{run.pk}".encode()).hexdigest()[:16]
+    return _mark(f"run:{run.pk}")
+
+
+def lasting_mark(agent: Agent) -> str:
+    """Of fences in what several runs have in common."""
+    return _mark(f"agent:{agent.pk}")
+
+
+def _mark(text: str) -> str:
+    return hmac.new(settings.SECRET_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()[:16]

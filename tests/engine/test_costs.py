@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from agents.engine.costs import FREE, Price, Usage, cost, read_usage, total, worst_case
+from agents.engine.costs import FREE, Price, Tier, Usage, cost, read_usage, total, worst_case
 
 
 def usage(prompt, cached, completion, reasoning=0):
@@ -61,3 +61,10 @@ def test_the_worst_case_has_nothing_cached_and_the_dearest_output():
     price = Price(Decimal(1), Decimal(2), cached=Decimal("0.1"), reasoning=Decimal(3))
     assert worst_case(10, 5, price) == 25
     assert worst_case(10, 5, None) is None
+
+
+def test_a_long_request_is_billed_at_its_own_price_as_a_whole():
+    price = Price(Decimal(1), Decimal(2), Decimal("0.1"), tiers=(Tier(100, Decimal(3), Decimal(4), Decimal("0.5")),))
+    assert cost(usage(100, 50, 10), price) == 50 + 5 + 20
+    assert cost(usage(101, 50, 10), price) == 51 * 3 + 25 + 40
+    assert worst_case(101, 10, price) == 101 * 3 + 40

@@ -35,6 +35,7 @@ def asking(*calls, finish="tool_calls", **rest):
         ("text", "empty"),
         (answer(None, "content_filter: PROHIBITED_CONTENT"), "filtered"),
         (answer({"content": "par"}, "content_filter"), "filtered"),
+        (answer({"content": None, "refusal": "I cannot help with that."}), "text"),
         (answer({"content": "half a sen"}, "length"), "truncated"),
         (answer({"content": None}, "length"), "truncated"),
         (asking(call("{}")), "calls"),
@@ -90,3 +91,15 @@ def test_a_call_of_any_shape_is_read(row):
     (found,) = read(answer({"tool_calls": [row]})).calls
     assert found.id
     assert found.problem
+
+
+def test_a_filter_is_known_by_the_providers_own_word():
+    filtered = answer(None)
+    filtered["choices"][0]["provider_specific_fields"] = {"native_finish_reason": "content_filter: PROHIBITED_CONTENT"}
+    assert read(filtered).kind == "filtered"
+
+
+def test_a_call_that_is_cut_off_says_so_and_holds_no_arguments():
+    for found in read(asking(call('{"pubkey":"ab"}'), finish="length")).calls:
+        assert (found.arguments, found.cut) == ({}, True)
+        assert found.problem.startswith("cut off")

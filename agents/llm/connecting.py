@@ -1,0 +1,53 @@
+"""Connecting to an address from a form: checked as the connection is made, so that a name cannot change its mind."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from ssl import SSLContext
+from typing import Any, cast
+
+import httpcore
+import httpx
+
+from marketplace import addresses
+
+
+@lru_cache(maxsize=32)
+def guarded(base_url: str, key: str, timeout: float) -> Any:
+    """A client of OpenAI's protocol that reaches public or allowed addresses only, and follows nobody elsewhere."""
+    import openai
+
+    transport = httpx.HTTPTransport(trust_env=False)
+    transport._pool = httpcore.ConnectionPool(ssl_context=_tls(), network_backend=_Checked(), keepalive_expiry=30)
+    http: Any = httpx.Client(transport=transport, trust_env=False, follow_redirects=False, timeout=timeout)
+    return openai.OpenAI(
+        api_key=key or "none", base_url=base_url, max_retries=0, http_client=cast(Any, http)
+    )  # it takes httpx, whatever its types say
+
+
+@lru_cache(maxsize=1)
+def _tls() -> SSLContext:
+    return httpx.create_ssl_context(trust_env=False)
+
+
+class _Checked(httpcore.SyncBackend):
+    """Resolves the name itself and connects to the very address it has checked."""
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        failure: Exception = httpcore.ConnectError("The name has no address.")
+        try:
+            found = addresses.resolve(host, port)
+        except OSError:
+            raise httpcore.ConnectError("The name is not known.") from None
+        for address in found:
+            try:
+                return super().connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure

@@ -1,0 +1,82 @@
+"""What litellm raises becomes the engine's error: classified by what happened, and without secrets.
+
+ModelFailed    one attempt failed; `.error` is the engine's ModelError
+"""
+
+import base64
+import os
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+from django.conf import settings
+
+from agents.engine.fallback import ModelError, retry_after
+from marketplace import addresses
+
+LONGEST_MESSAGE = 1_000
+# Keys of providers inside error texts: in addresses, headers and by their usual shapes.
+_SECRETS = re.compile(
+    r"(?i)((?:api[-_]?key|key|token|authorization|secret)[\"']?\s*[=:]\s*[\"']?(?:bearer\s+)?)[^\s\"'&,;)}\]]+"
+    r"|(bearer\s+)[\w.~+/=-]+|\b(sk-|xai-|gsk_|AIza)[\w-]{6,}"
+)
+_ENDINGS = ("_API_KEY", "_SECRET_KEY", "_ACCESS_KEY", "_TOKEN")  # of variables in which providers' keys stand
+SHORTEST_KEY = 8  # characters; what is shorter would blank ordinary words
+# By name: some doors of litellm go through httpx, others through httpx2, and both have them.
+_NEVER_LEFT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
+
+
+class ModelFailed(Exception):
+    """The attempt failed."""
+
+    def __init__(self, error: ModelError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+def read(error: Exception, key: str, began: bool = False) -> ModelError:
+    """The engine's view of it. `began`: part of an answer had already come."""
+    causes = list(_causes(error))
+    if any(isinstance(cause, addresses.NotAllowed) for cause in causes):
+        words = "Its address is neither public nor allowed here (JOURNEYMAN_ALLOW_ADDRESSES)."
+        return ModelError(None, words, not_configured=True)
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    status = getattr(error, "status_code", None)
+    status = status if isinstance(status, int) else None
+    never_left = any(type(cause).__name__ in _NEVER_LEFT for cause in causes) and not began
+    timed_out = type(error).__name__ == "Timeout" and not headers
+    # Without headers the status is litellm's own invention for "no answer", except for mistakes it found itself.
+    whole = bool(headers) or (status is not None and 400 <= status < 500 and not timed_out)
+    if not whole and not timed_out:
+        status = None
+    message = f"{type(error).__name__}: {scrub(str(error), key)}"
+    return ModelError(
+        status=status,
+        message=message[:LONGEST_MESSAGE],
+        retry_after=retry_after(headers.get("retry-after"), str(error), datetime.now(UTC)),
+        timed_out=timed_out,
+        maybe_spent=began or not (whole or never_left),
+    )
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def scrub(text: str, key: str = "") -> str:
+    """The text without any key in any of its spellings, and without what looks like one."""
+    for secret in {key, settings.LLM_API_KEY, *_environment()}:
+        if len(secret) >= SHORTEST_KEY or (secret and secret == key):
+            encoded = base64.b64encode(secret.encode()).decode()
+            for spelling in {secret, quote(secret, safe=""), encoded, encoded.rstrip("=")}:
+                text = text.replace(spelling, "[key]")
+    return _SECRETS.sub(lambda match: f"{match[1] or match[2] or ''}[key]", text)
+
+
+def _environment() -> Iterator[str]:
+    return (value for name, value in os.environ.items() if name.endswith(_ENDINGS))

@@ -1,0 +1,149 @@
+"""One attempt at one model: paid for before it is made, watched while it is out, on record when it is over."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from decimal import Decimal
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from agents import llm
+from agents.engine import budgets, costs, fallback, outcomes
+from agents.engine.costs import Usage
+from agents.engine.fallback import Decision, ModelError
+from agents.engine.outcomes import Outcome
+from agents.models import Run, Step
+from agents.runner.allowances import allowances
+from agents.runner.errors import Stopped
+from agents.runner.journal import NO_USAGE, Journal
+from agents.runner.lease import Lease
+
+POLL = 0.3  # seconds between looks at a call that is out: streamed text is written as often
+LOOK = 1.0  # seconds between looks at the run: Stop is noticed as soon
+LONGEST_STREAM = 5  # times the time-out, which is between two signs of life
+GRACE = 5.0  # seconds for a client to notice its own time-out
+
+
+class Attempting:
+    """The attempts of one run."""
+
+    def __init__(self, run: Run, journal: Journal, lease: Lease) -> None:
+        self.run, self.journal, self.lease = run, journal, lease
+        self.streams = run.trigger_kind == "manual"  # somebody may be looking
+        self.endpoints: dict[str, llm.Endpoint] = {}
+
+    def endpoint(self, model: str) -> llm.Endpoint:
+        """Where the model is asked; the key is opened once for a run."""
+        if model not in self.endpoints:
+            self.endpoints[model] = llm.endpoint_for(self.run.agent, model)
+        return self.endpoints[model]
+
+    def begin(self, model: str, turn: int, tokens: int, max_tokens: int, waited: float) -> Step:
+        """The attempt's row with its worst case reserved, or a refused one where a budget does not allow it."""
+        price = llm.price_of(self.endpoint(model))
+        worst = costs.worst_case(tokens, max_tokens, price)
+        values: dict[str, Any] = {
+            "waited_ms": int(waited * 1_000),
+            "input": {"tokens": tokens, "max_tokens": max_tokens},
+            "price_version": price.version if price else "",
+        }
+        if worst == 0:
+            return self.journal.begin(Step.Kind.MODEL, model, turn, **values)
+        with transaction.atomic():  # looking and reserving are one: two calls never pass on the same money
+            refusal = budgets.refusal(worst, allowances(self.run.agent, timezone.now(), lock=True))
+            if refusal:
+                return self.refuse(model, turn, "budget", refusal)
+            step = self.journal.begin(Step.Kind.MODEL, model, turn, **values)
+            self.journal.reserve(step, worst)
+        return step
+
+    def refuse(self, model: str, turn: int, outcome: str, words: str) -> Step:
+        """A model that is not even asked, and why."""
+        step = self.journal.begin(Step.Kind.MODEL, model, turn)
+        self.journal.end(step, Step.State.REFUSED, outcome=outcome, error=words)
+        return step
+
+    def ask(self, step: Step, request: llm.Request) -> Outcome:
+        """The answer. Raises llm.ModelFailed, or Stopped: then the call is abandoned, not waited for."""
+        endpoint = self.endpoint(step.name)
+        if llm.is_offline(endpoint.model):
+            return self._answered(step, llm.complete(endpoint, request), request.max_tokens)
+        heard = [""]
+        listen: Callable[[str], None] | None = (lambda text: heard.__setitem__(0, text)) if self.streams else None
+        pool = ThreadPoolExecutor(1, thread_name_prefix="model")
+        future = pool.submit(llm.complete, endpoint, request, listen)
+        try:
+            return self._answered(step, self._watched(step, future, heard), request.max_tokens)
+        except Stopped:
+            self.abandon(step, "The run was stopped while the model was answering.")
+            raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _watched(self, step: Step, future: "Future[llm.Answer]", heard: list[str]) -> llm.Answer:
+        started = looked = time.monotonic()
+        limit = settings.LLM_TIMEOUT * (LONGEST_STREAM if self.streams else 1) + GRACE
+        while True:
+            try:
+                return future.result(POLL)
+            except NotYet:
+                now = time.monotonic()
+            if heard[0] != step.text:
+                self.journal.write(step, {"text": heard[0]})
+            if now - looked >= LOOK:
+                looked = now
+                self.lease.check()
+            if now - started > limit:
+                words = f"No whole answer within {limit:.0f} seconds."
+                raise llm.ModelFailed(ModelError(None, words, timed_out=True, maybe_spent=True))
+
+    def _answered(self, step: Step, answer: llm.Answer, max_tokens: int) -> Outcome:
+        outcome = outcomes.read(answer.response, max_tokens)
+        usage = costs.read_usage(answer.usage)
+        price = llm.price_of(self.endpoint(step.name), answer.served)
+        self.journal.charge(
+            step,
+            usage,
+            costs.cost(usage, price),
+            estimated=not usage.consistent,
+            state=Step.State.DONE,
+            finished_at=timezone.now(),
+            served_model=answer.served[:200],
+            outcome=outcome.kind,
+            text=outcome.text,
+            output={"response": answer.response},
+            usage=answer.usage if isinstance(answer.usage, dict) else None,
+            price_version=price.version if price else "",
+        )
+        return outcome
+
+    def failed(self, step: Step, error: ModelError, decision: Decision) -> None:
+        """Records it. A refused request costs nothing; one that may have been carried out costs what was reserved."""
+        spent = self._reserved(step) if error.maybe_spent else Decimal(0)
+        self.journal.charge(
+            step,
+            NO_USAGE if error.maybe_spent else Usage(),
+            spent,
+            estimated=error.maybe_spent,
+            state=Step.State.FAILED,
+            finished_at=timezone.now(),
+            outcome=fallback.classify(error),
+            error=error.message,
+            output={"decision": decision.action, "flag_owner": decision.flag_owner},
+        )
+
+    def abandon(self, step: Step, words: str) -> None:
+        """An outcome nobody knows costs what was reserved, and says that it is an estimate."""
+        values = {"state": Step.State.UNKNOWN, "finished_at": timezone.now(), "outcome": "unknown", "error": words}
+        self.journal.charge(step, NO_USAGE, self._reserved(step), estimated=True, **values)
+
+    def _reserved(self, step: Step) -> Decimal | None:
+        """There is no reservation for what is free, nor for what has no known price."""
+        reservation = getattr(step, "reservation", None)
+        if reservation is not None:
+            return reservation.amount  # type: ignore[no-any-return]
+        return None if llm.price_of(self.endpoint(step.name)) is None else Decimal(0)
