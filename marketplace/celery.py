@@ -60,7 +60,24 @@ class AtomicChannel(filesystem.Channel):
 
 
 class AtomicTransport(filesystem.Transport):
+    """A folder that the worker's event loop reads, so that each child has a pipe of its own.
+
+    Without the loop all children share one pipe and its lock: one killed while it waits there leaves the others deaf.
+    """
+
     Channel = AtomicChannel
+    implements = filesystem.Transport.implements.extend(asynchronous=True)
+
+    def register_with_event_loop(self, connection: Any, loop: Any) -> None:
+        loop.call_repeatedly(self.polling_interval, self._take_all, connection)
+
+    def _take_all(self, connection: Any) -> None:
+        """Every message the worker has room for; drain_events takes one, and times out where there is none."""
+        try:
+            while True:
+                self.drain_events(connection, timeout=0)
+        except TimeoutError:
+            return
 
 
 TRANSPORT_ALIASES["filesystem"] = "marketplace.celery:AtomicTransport"

@@ -1,5 +1,6 @@
 """`kill -9` at random moments: every occasion still makes one run, every run ends, every note is sent once."""
 
+import json
 import os
 import random
 import re
@@ -10,6 +11,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 from websockets.sync.client import connect
 
@@ -20,7 +22,6 @@ from tests.stack import Stack, eventually
 pytestmark = [pytest.mark.stack]
 
 SEED = int(os.environ.get("TEST_KILL_SEED", "0")) or random.SystemRandom().randrange(1, 1_000_000)
-CALLS = 24
 ROUNDS = 2  # after three deliveries a run would be parked, and not succeed
 
 # What a minute of waiting would bring: leases of workers killed before `cut` run out, lost messages are sent again.
@@ -54,23 +55,37 @@ def kill(stack: Stack, what: str) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
-def a_round_of_kills(stack: Stack, chance: random.Random) -> None:
-    """Child and listener in any order, the parent last: then no worker holds a lease that is to run out."""
-    for what in (*chance.sample(["child", "listener"], 2), "parent"):
+def kill_at_a_note(stack: Stack, pubkey: str) -> None:
+    """The worker, parent and children, as soon as the relay has a note: mostly before its result is on record."""
+    with connect(stack.relay) as socket:
+        socket.send(json.dumps(["REQ", "new", {"authors": [pubkey], "kinds": [1], "since": int(time.time())}]))
+        while json.loads(socket.recv(10))[0] != "EOSE":
+            continue
+        eventually(20, lambda: find(stack, "child"), "there is a worker to kill")
+        workers = [pid for pid, line in stack.children().items() if "-Q runs" in line]
+        socket.recv(30)
+        for pid in workers:
+            os.kill(pid, signal.SIGKILL)
+
+
+def a_round_of_kills(stack: Stack, chance: random.Random, pubkey: str) -> None:
+    """Child and listener in any order, the whole worker last: then every lease taken until now is one to run out."""
+    for what in chance.sample(["child", "listener"], 2):
         time.sleep(chance.uniform(0.2, 2.0))
         kill(stack, what)
-    # The supervisor ends the orphaned children within 0.2 s; a new worker needs more than a second.
+    time.sleep(chance.uniform(0.2, 2.0))
+    kill_at_a_note(stack, pubkey)
+    # A new worker needs more than a second to its first lease.
     cut = datetime.now(UTC) + timedelta(seconds=61)
     armed.shell(stack, PASS_TIME.format(cut=cut.isoformat()))
 
 
-def publish(stack: Stack, chance: random.Random, sent: list[str]) -> None:
+def publish(stack: Stack, chance: random.Random, sent: list[str], over: threading.Event) -> None:
     with connect(stack.relay) as socket:
-        for number in range(CALLS):
-            event = armed.call(f"occasion-{number}")
+        while not over.wait(chance.uniform(0.2, 1.0)):
+            event = armed.call(f"occasion-{len(sent)}")
             armed.send(socket, event)
             sent.append(event.id)
-            time.sleep(chance.uniform(0.0, 0.6))
 
 
 def test_kills_lose_no_occasion_and_repeat_no_effect(tmp_path: Path) -> None:
@@ -88,22 +103,43 @@ def test_kills_lose_no_occasion_and_repeat_no_effect(tmp_path: Path) -> None:
         with Stack(tmp_path, **environment) as stack:
             eventually(40, stack.healthy, "everything is ok")
             pubkey = armed.arm(stack, "nostr_post")
-            calls = threading.Thread(target=publish, args=(stack, random.Random(SEED + 1), sent))
+            over = threading.Event()
+            calls = threading.Thread(target=publish, args=(stack, random.Random(SEED + 1), sent, over))
             calls.start()
-            for _ in range(ROUNDS):
-                a_round_of_kills(stack, chance)
-            calls.join(60)
-            assert len(sent) == CALLS
-            eventually(75, lambda: settled(stack), "every occasion has its run, and every run has ended")
+            try:
+                for _ in range(ROUNDS):
+                    a_round_of_kills(stack, chance, pubkey)
+            finally:
+                over.set()
+                calls.join(20)
+            eventually(75, lambda: settled(stack, len(sent)), "every occasion has its run, and every run has ended")
             runs = armed.runs(stack)
+            print(f"{len(runs)} runs, met by kills: {[run['deliveries'] - 1 for run in runs if run['deliveries'] > 1]}")
             assert sorted(run["occasion_key"] for run in runs) == sorted(sent)
             assert {run["status"] for run in runs} == {"succeeded"}, runs
             assert max(run["deliveries"] for run in runs) > 1, "no kill met a run"
             posted = Counter(re.match(r"occasion-\d+", note)[0] for note in armed.notes(stack, pubkey))  # type: ignore[index]
-            assert posted == {f"occasion-{number}": 1 for number in range(CALLS)}
+            assert posted == {f"occasion-{number}": 1 for number in range(len(sent))}
 
 
-def settled(stack: Stack) -> bool:
-    time.sleep(0.5)
+def test_idle_children_that_are_killed_leave_a_worker_that_hears(tmp_path: Path) -> None:
+    with Stack(tmp_path) as stack:
+        eventually(60, stack.healthy, "everything is ok")
+        headers = armed.token(stack)
+        for _ in range(6):
+            kill(stack, "child")
+            time.sleep(0.5)
+            body = {"agent": "demo", "message": "Do you hear me?"}
+            run = httpx.post(f"{stack.url}/api/v1/runs", json=body, headers=headers).json()["id"]
+            eventually(15, lambda run=run: ended(stack, run, headers), "the run ends")  # type: ignore[misc]
+
+
+def ended(stack: Stack, run: str, headers: dict[str, str]) -> bool:
+    found = httpx.get(f"{stack.url}/api/v1/runs/{run}", headers=headers)
+    return bool(found.json()["status"] == "succeeded")
+
+
+def settled(stack: Stack, occasions: int) -> bool:
+    time.sleep(2)
     runs = armed.runs(stack)
-    return len(runs) >= CALLS and not {run["status"] for run in runs} & {"queued", "running", "waiting"}
+    return len(runs) >= occasions and not {run["status"] for run in runs} & {"queued", "running", "waiting"}
