@@ -4,6 +4,7 @@ A plain program and not a management command: it stays for as long as the site r
 every app would cost 100 MB for nothing.
 """
 
+import fcntl
 import os
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from typing import IO
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -24,6 +26,7 @@ except ImproperlyConfigured as error:
 
 RELAY_STARTS_WITHIN = 30.0
 WEB_STARTS_WITHIN = 60.0
+SECOND_COPY = "A second one needs its own: PORT=8001 RELAY_PORT=7778 JOURNEYMAN_VAR=/some/folder make up"
 
 
 def main() -> int:
@@ -31,8 +34,9 @@ def main() -> int:
     out = Out(width=8)
     local = os.environ.get("MODEL", "") == "local"
     sentence = taken_port(local)
-    if sentence:
-        out.line("up", sentence)
+    lock = None if sentence else lock_folder()
+    if lock is None:
+        out.line("up", sentence or f"Another copy runs on the data in {settings.VAR_DIR}. {SECOND_COPY}")
         return 1
     if not step(out, "bringing database and static files up to date", "set_up"):
         return 1
@@ -55,6 +59,18 @@ def taken_port(local: bool) -> str:
         if taken(port):
             return f"Port {port} is taken by another program. Choose one: {name}={port + 1} make up"
     return ""
+
+
+def lock_folder() -> IO[bytes] | None:
+    """Holds the data folder for as long as the file stays open; None while another copy holds it."""
+    # Two relays and two brokers in one folder would write over each other.
+    lock = (settings.VAR_DIR / "up.lock").open("ab")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        return None
+    return lock
 
 
 def step(out: Out, words: str, *command: str) -> bool:

@@ -1,5 +1,6 @@
 """`make up`: one command starts everything, one signal ends it, what dies comes back."""
 
+import fcntl
 import os
 import signal
 import socket
@@ -36,6 +37,16 @@ def test_it_starts_heals_stops_and_starts_again_on_old_data(tmp_path: Path) -> N
         print(f"started again within {second.took:.1f} s")
         assert len(httpx.get(f"{second.url}/api/v1/skills?limit=50").json()["items"]) == 14
         eventually(20, second.healthy, "everything is ok again")
+
+
+def test_a_second_copy_on_the_same_data_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "up.lock").open("ab") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        second = Stack(tmp_path)
+        with pytest.raises(AssertionError), second:
+            pass
+    assert f"Another copy runs on the data in {tmp_path}" in second.log
+    assert second.process.returncode == 1
 
 
 def test_a_taken_port_ends_everything_with_a_sentence(tmp_path: Path) -> None:
