@@ -8,7 +8,7 @@ from marketplace import environment as env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = Path(env.text("JOURNEYMAN_VAR", str(BASE_DIR / "var"))).resolve()
-VAR_DIR.mkdir(parents=True, exist_ok=True)
+VAR_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)  # sessions, runs and drafts are the owner's alone
 
 
 def _secret_key() -> str:
