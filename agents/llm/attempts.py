@@ -62,7 +62,8 @@ def _whole(endpoint: Endpoint, arguments: dict[str, Any]) -> Answer:
     try:
         response = litellm().completion(**arguments).model_dump(mode="json")
     except Exception as error:  # litellm raises far more than its own classes
-        failed = ModelFailed(errors.read(error, endpoint.key))
+        response = errors.recovered(error) or {}
+        failed = None if response else ModelFailed(errors.read(error, endpoint.key))
     if failed is not None:
         raise failed  # outside the handler, so that nothing with a key in it hangs on
     inside = response.get("error")
@@ -80,6 +81,8 @@ def _streamed(endpoint: Endpoint, arguments: dict[str, Any], on_text: Callable[[
         for piece in stream:
             if assembly.add(piece.model_dump(mode="json", exclude_none=True)):
                 on_text("".join(assembly.text))
+        if not heard.any:
+            failed = ModelFailed(ModelError(None, "The stream ended before it began.", maybe_spent=True))
     except Exception as error:
         failed = ModelFailed(errors.read(error, endpoint.key, began=assembly.began))
     if failed is None:

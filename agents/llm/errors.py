@@ -3,12 +3,14 @@
 ModelFailed    one attempt failed; `.error` is the engine's ModelError
 """
 
+import ast
 import base64
 import os
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from urllib.parse import quote
+from functools import lru_cache
+from typing import Any
 
 from django.conf import settings
 
@@ -23,6 +25,8 @@ _SECRETS = re.compile(
 )
 _ENDINGS = ("_API_KEY", "_SECRET_KEY", "_ACCESS_KEY", "_TOKEN")  # of variables in which providers' keys stand
 SHORTEST_KEY = 8  # characters; what is shorter would blank ordinary words
+_UNKNOWN_PROVIDER = "LLM Provider NOT provided"  # how litellm says it, whatever the error's class
+_RAW = re.compile(r"'response_object': (\{.*?\}), 'model_response_object'", re.DOTALL)
 # By name: some doors of litellm go through httpx, others through httpx2, and both have them.
 _NEVER_LEFT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
 
@@ -41,6 +45,8 @@ def read(error: Exception, key: str, began: bool = False) -> ModelError:
     if any(isinstance(cause, addresses.NotAllowed) for cause in causes):
         words = "Its address is neither public nor allowed here (JOURNEYMAN_ALLOW_ADDRESSES)."
         return ModelError(None, words, not_configured=True)
+    if _UNKNOWN_PROVIDER in str(error):
+        return ModelError(None, "No provider of that name is known here.", not_configured=True)
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) else None
@@ -50,7 +56,8 @@ def read(error: Exception, key: str, began: bool = False) -> ModelError:
     whole = bool(headers) or (status is not None and 400 <= status < 500 and not timed_out)
     if not whole and not timed_out:
         status = None
-    message = f"{type(error).__name__}: {scrub(str(error), key)}"
+    words = str(error).partition("Traceback")[0].rstrip()
+    message = f"{type(error).__name__}: {scrub(words, key)}"
     return ModelError(
         status=status,
         message=message[:LONGEST_MESSAGE],
@@ -58,6 +65,16 @@ def read(error: Exception, key: str, began: bool = False) -> ModelError:
         timed_out=timed_out,
         maybe_spent=began or not (whole or never_left),
     )
+
+
+def recovered(error: Exception) -> dict[str, Any] | None:
+    """The completion that did come, where litellm could not read its shape: a null message, for one."""
+    found = _RAW.search(str(error)) if "Invalid response object" in str(error) else None
+    try:
+        raw = ast.literal_eval(found[1]) if found else None
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return raw if isinstance(raw, dict) and "choices" in raw else None
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -71,11 +88,21 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 def scrub(text: str, key: str = "") -> str:
     """The text without any key in any of its spellings, and without what looks like one."""
     for secret in {key, settings.LLM_API_KEY, *_environment()}:
-        if len(secret) >= SHORTEST_KEY or (secret and secret == key):
-            encoded = base64.b64encode(secret.encode()).decode()
-            for spelling in {secret, quote(secret, safe=""), encoded, encoded.rstrip("=")}:
-                text = text.replace(spelling, "[key]")
+        if len(secret) >= SHORTEST_KEY:
+            text = _spellings(secret).sub("[key]", text)
     return _SECRETS.sub(lambda match: f"{match[1] or match[2] or ''}[key]", text)
+
+
+@lru_cache(maxsize=64)
+def _spellings(secret: str) -> re.Pattern[str]:
+    """As it is, with any of its characters escaped for an address, and in base64."""
+    escaped = "".join(f"(?:{re.escape(char)}|{_hex(char)})" for char in secret)
+    encoded = base64.b64encode(secret.encode()).decode().rstrip("=")
+    return re.compile(f"{escaped}|{re.escape(encoded)}=*", re.IGNORECASE)
+
+
+def _hex(char: str) -> str:
+    return "".join(f"%{byte:02x}" for byte in char.encode())
 
 
 def _environment() -> Iterator[str]:

@@ -11,12 +11,14 @@ class Heard:
         self.pieces = iter(pieces)
         self.model = self.finish = ""
         self.usage: Any = None
+        self.any = False  # whether there was a piece at all
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
         piece = next(self.pieces)
+        self.any = True
         self.model = str(_of(piece, "model") or self.model)
         self.usage = _of(piece, "usage") or self.usage
         for choice in _of(piece, "choices") or ():
