@@ -19,7 +19,7 @@ from agents.engine.outcomes import Outcome
 from agents.models import Run, Step
 from agents.runner.allowances import allowances
 from agents.runner.errors import Stopped
-from agents.runner.journal import NO_USAGE, Journal
+from agents.runner.journal import NO_USAGE, Journal, storable
 from agents.runner.lease import Lease
 
 POLL = 0.3  # seconds between looks at a call that is out: streamed text is written as often
@@ -102,7 +102,8 @@ class Attempting:
                 raise llm.ModelFailed(ModelError(None, words, timed_out=True, maybe_spent=True))
 
     def _answered(self, step: Step, answer: llm.Answer, max_tokens: int) -> Outcome:
-        outcome = outcomes.read(answer.response, max_tokens)
+        response = storable(answer.response)
+        outcome = outcomes.read(response, max_tokens)
         usage = costs.read_usage(answer.usage)
         price = llm.price_of(self.endpoint(step.name), answer.served)
         self.journal.charge(
@@ -115,7 +116,7 @@ class Attempting:
             served_model=answer.served[:200],
             outcome=outcome.kind,
             text=outcome.text,
-            output={"response": answer.response},
+            output={"response": response},
             usage=answer.usage if isinstance(answer.usage, dict) else None,
             price_version=price.version if price else "",
         )

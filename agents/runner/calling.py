@@ -88,7 +88,7 @@ class Calling:
             fence=lambda source, text: fence(source, text, mark(self.run)),
         )
         try:
-            text = call(ctx, asked.name, asked.arguments)
+            text: str = storable(call(ctx, asked.name, asked.arguments))
         except ToolRefused as refused:
             self._end_badly(step, Step.State.REFUSED, "refused", str(refused))
         except ToolFailed as failed:

@@ -20,7 +20,7 @@ from agents.models import Run, Step
 from agents.runner.asking import Asking
 from agents.runner.calling import Calling
 from agents.runner.errors import Fails, Stopped, Waits
-from agents.runner.journal import Journal
+from agents.runner.journal import Journal, storable
 from agents.runner.lease import Lease
 from agents.runner.loading import Loaded, history, lasting_mark, load, mark, skill_text
 from agents.tools import ToolContext
@@ -215,7 +215,7 @@ def _end(run: Run, status: str, reason: str, words: str, output: str = "") -> No
             status=status,
             reason=reason,
             reason_words=words,
-            output=output,
+            output=storable(output),
             model=(served.served_model or served.name) if served else "",
             finished_at=now,
             lease_token="",

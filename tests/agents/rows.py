@@ -5,6 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from agents import runner
 from agents.models import AdoptedSkill, Agent, Run
 from marketplace import signing
 from marketplace.models import ArchivedEvent, User
@@ -60,3 +61,10 @@ def run(of: Agent, found: Event | None = None, key: str = "", **values: Any) -> 
     return Run.objects.create(
         agent=of, occasion_key=key or nostr.generate_secret(), created_at=now, **{**invoked, **values}
     )
+
+
+def carried_out(of: Run) -> Run:
+    """The run as it stands after a worker had it."""
+    assert runner.execute(of.pk)
+    of.refresh_from_db()
+    return of

@@ -12,32 +12,13 @@ from agents.models import Budget, Reservation, Run, Step
 from marketplace import signing
 from tests import fakes
 from tests.agents import rows
+from tests.agents.rows import carried_out
 
 # litellm keeps its connections open for as long as the process lives.
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-
-
-@pytest.fixture
-def models(settings):
-    with fakes.ModelServer() as server:
-        settings.LLM_BASE_URL = server.url
-        settings.LLM_API_KEY = "site-key-CANARY-1234"
-        settings.LLM_TIMEOUT = 10
-        yield server
-
-
-@pytest.fixture
-def helper():
-    return rows.agent(rows.owner())
-
-
-def carried_out(run: Run) -> Run:
-    assert runner.execute(run.pk)
-    run.refresh_from_db()
-    return run
 
 
 def steps(run: Run) -> list[tuple[str, str, str]]:
