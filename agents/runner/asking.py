@@ -14,7 +14,7 @@ from agents.engine import fallback, outcomes
 from agents.engine.fallback import ModelError
 from agents.engine.outcomes import Outcome
 from agents.models import Run, Step
-from agents.runner.attempting import Attempting
+from agents.runner.attempting import LOOK, Attempting
 from agents.runner.errors import Fails, Waits
 from agents.runner.journal import Journal
 from agents.runner.lease import Lease
@@ -82,7 +82,7 @@ class Asking:
         """One model, twice where a short wait is asked for: its last step, and the outcome if it answered."""
         waited: float | None = None
         while True:
-            self.lease.check()
+            self.lease.check(within=LOOK)
             step = self.attempts.begin(model, turn, tokens, request.max_tokens, waited or 0)
             if step.state == Step.State.REFUSED:
                 return step, None

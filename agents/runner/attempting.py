@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
@@ -26,6 +27,12 @@ POLL = 0.3  # seconds between looks at a call that is out: streamed text is writ
 LOOK = 1.0  # seconds between looks at the run: Stop is noticed as soon
 LONGEST_STREAM = 5  # times the time-out, which is between two signs of life
 GRACE = 5.0  # seconds for a client to notice its own time-out
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadPoolExecutor:
+    """In which calls are out; an abandoned one keeps its thread until its time-out, so there are some to spare."""
+    return ThreadPoolExecutor(32, thread_name_prefix="model")
 
 
 class Attempting:
@@ -74,15 +81,12 @@ class Attempting:
             return self._answered(step, llm.complete(endpoint, request), request.max_tokens)
         heard = [""]
         listen: Callable[[str], None] | None = (lambda text: heard.__setitem__(0, text)) if self.streams else None
-        pool = ThreadPoolExecutor(1, thread_name_prefix="model")
-        future = pool.submit(llm.complete, endpoint, request, listen)
+        future = _threads().submit(llm.complete, endpoint, request, listen)
         try:
             return self._answered(step, self._watched(step, future, heard), request.max_tokens)
         except Stopped:
             self.abandon(step, "The run was stopped while the model was answering.")
             raise
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
 
     def _watched(self, step: Step, future: "Future[llm.Answer]", heard: list[str]) -> llm.Answer:
         started = looked = time.monotonic()

@@ -11,6 +11,7 @@ from agents.engine.loop import ToolProblem
 from agents.engine.outcomes import Call
 from agents.models import Run, Step
 from agents.models.steps import APPROVED, DECLINED
+from agents.runner.attempting import LOOK
 from agents.runner.errors import Waits
 from agents.runner.journal import Journal, storable
 from agents.runner.lease import Lease
@@ -36,7 +37,8 @@ class Calling:
         tool = TOOLS.get(asked.name)
         if step is not None and step.state not in {Step.State.RUNNING, Step.State.WAITING}:
             return self._recorded(step)
-        self.lease.check()
+        # Nothing is read after a stop for longer than a second, and nothing at all is done.
+        self.lease.check(within=LOOK if tool is not None and tool.risk == "reads" else 0)
         if step is None:
             step = self._begin(asked, turn, tool)
         elif step.state == Step.State.WAITING:

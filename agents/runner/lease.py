@@ -1,6 +1,7 @@
 """Holding a claimed run: its lease is renewed by a thread while the worker works."""
 
 import threading
+import time
 from types import TracebackType
 
 from django.db import DatabaseError, connection
@@ -18,6 +19,7 @@ class Lease:
     def __init__(self, run: Run) -> None:
         self.run = run
         self._done = threading.Event()
+        self._looked = float("-inf")
         self._thread = threading.Thread(target=self._renew, name=f"lease-{run.pk}", daemon=True)
 
     def __enter__(self) -> "Lease":
@@ -27,8 +29,11 @@ class Lease:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._done.set()
 
-    def check(self) -> None:
-        """One query; called before every step."""
+    def check(self, within: float = 0.0) -> None:
+        """Before every step. One query, unless the last look was less than `within` seconds ago."""
+        if time.monotonic() - self._looked < within:
+            return
+        self._looked = time.monotonic()
         if not Run.objects.filter(pk=self.run.pk, status=Run.Status.RUNNING, lease_token=self.run.lease_token).exists():
             raise Stopped("The run was stopped.")
 
