@@ -135,7 +135,12 @@ def test_a_template_action_makes_one_run_without_a_model(site: Stack, page: Any,
     assert len(models.asked) == asked
 
 
-def test_costs_show_what_was_spent(site: Stack, page: Any) -> None:
+def test_costs_show_what_was_spent(site: Stack, page: Any, models: fakes.ModelServer) -> None:
+    models.script(fakes.text("Counted.", prompt_tokens=1000, completion_tokens=100))
+    page.goto("/runs/start/?agent=demo")
+    page.get_by_label("Message").fill("count this")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.locator("main")).to_contain_text("succeeded", timeout=20_000)
     page.goto("/costs/")
     expect(page.locator("main svg").first).to_be_visible()
     text = page.locator("main").inner_text()
