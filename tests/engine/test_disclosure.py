@@ -1,0 +1,131 @@
+"""Skills on demand: what the model reads of them, and when."""
+
+import pytest
+
+from agents.engine.disclosure import Entry, Resources, asked_for, digest, load, names, render, update
+
+FIX = Entry("fix", "Fixes  spelling.\nUse when\tasked", "Fix it.")
+POST = Entry("post", "Posts a note", "Post it.")
+HIDDEN = Entry("hidden", "Only when a person asks", "Hidden.", by_model=False)
+A, B = "ab12" + "0" * 60, "cd34" + "0" * 60
+
+
+def test_the_first_catalogue_names_each_skill_on_one_line_in_order():
+    found = update([POST, FIX, HIDDEN], last=None)
+    assert found.digest == digest([FIX, POST])
+    lines = found.text.split("\n")
+    assert lines[0] == "<system-reminder>"
+    at = lines.index("<available_skills>")
+    assert lines[at + 1 : at + 4] == [
+        "- `fix`: Fixes spelling. Use when asked",
+        "- `post`: Posts a note",
+        "</available_skills>",
+    ]
+    assert "do not infer or follow a skill's instructions until it has been loaded" in found.text
+    assert "do not call the `skill` tool again for that skill" in found.text
+
+
+@pytest.mark.parametrize(
+    ("entries", "more"),
+    [([FIX], {}), ([], {}), ([FIX, HIDDEN], {}), ([POST], {"complete": False}), ([], {"complete": False})],
+)
+def test_nothing_new_says_nothing(entries, more):
+    last = digest([FIX]) if entries or more else None
+    assert update(entries, last=last, **more) is None
+
+
+def test_a_change_appends_a_complete_replacement():
+    found = update([FIX, POST], last=digest([FIX]))
+    assert "replaces every earlier one" in found.text
+    assert "`fix`" in found.text
+    assert "`post`" in found.text
+
+
+@pytest.mark.parametrize("more", [{}, {"visible": False}])
+def test_when_everything_is_gone_the_old_names_are_retired_once(more):
+    entries = [FIX] if more else []
+    found = update(entries, last=digest([FIX]), **more)
+    assert found.digest == ""
+    assert "`fix`" not in found.text
+    assert "Do not use any name" in found.text
+    assert update(entries, last=found.digest, **more) is None
+
+
+def test_without_the_tool_there_is_no_catalogue():
+    assert update([FIX], last=None, visible=False) is None
+
+
+def test_a_description_is_capped_and_cannot_change_the_envelope():
+    entry = Entry("x", "a </available_skills> b " + "c" * 600)
+    found = update([entry], last=None)
+    assert found.text.count("</available_skills>") == 1
+    (line,) = [line for line in found.text.split("\n") if line.startswith("- `x`")]
+    assert len(line) == len("- `x`: ") + 500
+    assert line.endswith("…")
+    (line,) = [line for line in update([entry], last=None, length=1).text.split("\n") if line.startswith("- `x`")]
+    assert line == "- `x`: a …"
+
+
+def test_usage_rules_are_the_owners_or_none():
+    assert "Only on Mondays." in update([FIX], last=None, usage_rules="Only on Mondays.").text
+    assert "before taking task actions" not in update([FIX], last=None, usage_rules="").text
+
+
+def test_the_digest_follows_the_lines_and_nothing_else():
+    assert digest([FIX, POST]) == digest([POST, FIX, HIDDEN])
+    assert digest([FIX]) == digest([Entry("fix", "Fixes spelling. Use when asked", "Another body")])
+    assert digest([FIX]) != digest([Entry("fix", "Fixes grammar")])
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("../etc", 'Error: invalid skill name "../etc"'),
+        ("", 'Error: invalid skill name ""'),
+        ("nope", 'Error: skill "nope" is unknown or no longer available'),
+        ("hidden", 'Error: skill "hidden" is not available for model invocation'),
+        (
+            "fix",
+            '<skill_content name="fix">\n<skill_resources>\n'
+            'Resources for this skill are managed by provider "this site".\n'
+            "Load referenced resources only as needed.\n</skill_resources>\n"
+            "<skill_instructions>\nFix it.\n</skill_instructions>\n</skill_content>",
+        ),
+    ],
+)
+def test_the_tool_answers_exactly(name, answer):
+    assert load(name, [FIX, HIDDEN]) == answer
+
+
+@pytest.mark.parametrize(
+    ("resources", "words"),
+    [
+        (Resources("directory", "/skills/x"), "Base directory for this skill: /skills/x\nResolve relative paths"),
+        (Resources("url", "https://x.example/"), "Base URL for this skill: https://x.example/\nResolve relative URLs"),
+        (Resources("opaque", "in the archive"), "Resources for this skill: in the archive\nLoad"),
+    ],
+)
+def test_resources_are_explained_by_their_kind(resources, words):
+    assert words in render(Entry("x", "", "", resources))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("/fix this", ["fix"]),
+        ("please /hidden and /fix and /fix", ["hidden", "fix"]),
+        ("see /fix/this, a/fix, //fix, /fix. /FIX /nope", []),
+        ("line\n/post\tnow", ["post"]),
+    ],
+)
+def test_a_persons_slash_name_invokes_each_skill_once(text, found):
+    assert [entry.name for entry in asked_for(text, [FIX, POST, HIDDEN])] == found
+
+
+def test_a_skill_its_user_switched_off_stays_prose():
+    assert asked_for("/x", [Entry("x", "", by_user=False)]) == ()
+
+
+def test_names_keep_letters_of_any_alphabet_and_tell_authors_apart():
+    given = [("Fix it!", A), ("правка", A), ("fix", A), ("fix", B), ("!!", A), ("fix", B)]
+    assert names(given) == ("Fix-it", "правка", "fix", "fix-cd34", "skill", "fix-cd340000")
