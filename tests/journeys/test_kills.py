@@ -63,7 +63,7 @@ def kill_at_a_note(stack: Stack, pubkey: str) -> None:
             continue
         eventually(20, lambda: find(stack, "child"), "there is a worker to kill")
         workers = [pid for pid, line in stack.children().items() if "-Q runs" in line]
-        socket.recv(30)
+        socket.recv(60)
         for pid in workers:
             os.kill(pid, signal.SIGKILL)
 
