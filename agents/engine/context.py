@@ -204,6 +204,8 @@ class _Assembly:
             self._add(self._part, tail)
             return
         if given.rule == "full" and any(section.role == "user" for section in tail):
+            if given.message or given.event is not None:
+                self._warn("The skill's own user section names neither message nor event: neither is sent.")
             return
         self._live_input()
 
@@ -242,9 +244,9 @@ class _Assembly:
         expanded = templates.expand(text, values)
         for name in expanded.unknown:
             self._warn(f"“{name}” is not known here and became empty.")
-        for name in names:
-            if name in LIVE and not values.get(name):
-                self._warn(f"“{name}” is empty: this run was started without it.")
+        live = [name for name in names if name in LIVE]
+        if live and not any(values.get(name) for name in live):
+            self._warn(f"“{live[0]}” is empty: this run was started without it.")
         return expanded.text
 
     def _limited(self, skill: SkillText, sections: tuple[Section, ...]) -> tuple[Section, ...]:
