@@ -1,8 +1,10 @@
 """Rows that tests of runs start from: an owner, an agent with a key, archived skills."""
 
 import json
+import threading
 from typing import Any
 
+from django.db import connection
 from django.utils import timezone
 
 from agents import runner
@@ -68,3 +70,17 @@ def carried_out(of: Run) -> Run:
     assert runner.execute(of.pk)
     of.refresh_from_db()
     return of
+
+
+def worker(of: Run) -> threading.Thread:
+    """A started thread that carries out the run, and leaves no connection behind."""
+
+    def work() -> None:
+        try:
+            runner.execute(of.pk)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread

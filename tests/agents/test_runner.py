@@ -1,7 +1,6 @@
 """A run from its claim to its end, over real HTTP through litellm."""
 
 import json
-import threading
 from decimal import Decimal
 
 import pytest
@@ -275,8 +274,7 @@ def test_a_stopped_run_abandons_the_call_that_is_out(models):
     helper = rows.agent(rows.owner())
     models.script(fakes.Scripted(fakes.text("too late").body, delay=6))
     run = rows.run(helper, input={"message": "hi"})
-    worker = threading.Thread(target=runner.execute, args=(run.pk,))
-    worker.start()
+    worker = rows.worker(run)
     while not models.asked:
         worker.join(0.05)
     assert run.cancel(timezone.now(), "You stopped it.")

@@ -1,13 +1,12 @@
 """The chain of a run over real HTTP: windows, waits, what is flagged, and what is said while it streams."""
 
-import threading
 import time
 from dataclasses import replace
 
 import pytest
 from django.utils import timezone
 
-from agents import llm, runner
+from agents import llm
 from agents.models import Run
 from tests import fakes
 from tests.agents import rows
@@ -126,8 +125,7 @@ def test_runs_that_a_trigger_starts_do_not_stream(models, helper):
 def test_text_can_be_read_while_it_comes(models):
     models.script(replace(fakes.text("one two three four five six"), pieces=6, pause=0.3))
     run = rows.run(rows.agent(rows.owner()), input={"message": "hi"})
-    worker = threading.Thread(target=runner.execute, args=(run.pk,))
-    worker.start()
+    worker = rows.worker(run)
     seen = set()
     while worker.is_alive():
         seen |= set(run.steps.values_list("text", flat=True))
