@@ -1,14 +1,13 @@
 """What is the case when a trigger fires: the counts that the engine's limits are decided on."""
 
 from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
 
 from django.conf import settings
-from django.db.models import Q, QuerySet, Sum
-from django.db.models.functions import Coalesce
+from django.db.models import QuerySet
 
 from agents.engine import limits
-from agents.models import Agent, Budget, Reservation, Run, Trigger
+from agents.models import Agent, Run, Trigger
+from agents.models.allowances import allowances
 from marketplace.protocol.events import Event
 from marketplace.protocol.triggers import Occasion, delivery_key
 
@@ -75,14 +74,4 @@ def _over_budget(trigger: Trigger, now: datetime) -> bool:
     llm = next((tag[1] for tag in trigger.tags if tag[0] == "llm" and len(tag) > 1), "")
     if (llm or trigger.agent.llm or settings.DEFAULT_LLM).startswith("offline/"):
         return False
-    local = now.astimezone(ZoneInfo(trigger.agent.owner.time_zone))
-    day = local.replace(hour=0, minute=0, second=0, microsecond=0)
-    starts = {"day": day, "month": day.replace(day=1)}
-    for budget in Budget.objects.filter(Q(agent=trigger.agent) | Q(agent=None), limit__gt=0):
-        spent = Reservation.objects.filter(at__gte=starts[budget.period])
-        if budget.agent_id:
-            spent = spent.filter(agent=trigger.agent)
-        used = spent.aggregate(used=Sum(Coalesce("settled", "amount")))["used"]
-        if used is not None and used >= budget.limit:
-            return True
-    return False
+    return any(0 < budget.limit <= budget.used for budget in allowances(trigger.agent, now))

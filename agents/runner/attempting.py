@@ -18,7 +18,7 @@ from agents.engine.costs import Usage
 from agents.engine.fallback import Decision, ModelError
 from agents.engine.outcomes import Outcome
 from agents.models import Run, Step
-from agents.runner.allowances import allowances
+from agents.models.allowances import allowances
 from agents.runner.errors import Stopped
 from agents.runner.journal import NO_USAGE, Journal, storable
 from agents.runner.lease import Lease

@@ -22,8 +22,8 @@ from django.views.decorators.http import require_POST, require_safe
 from agents import arming, llm
 from agents.forms import AgentNewForm
 from agents.models import AdoptedSkill, Agent, Budget, Reservation, Run, Trigger
+from agents.models.allowances import allowances, period_start
 from agents.models.money import MoneyField
-from agents.runner.allowances import allowances, period_start
 from agents.views.current import KEY, own_agent
 from marketplace import signing
 from marketplace.models import Identity, User

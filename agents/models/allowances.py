@@ -8,7 +8,8 @@ from django.db.models import Q, Sum
 from django.db.models.functions import Coalesce
 
 from agents.engine.budgets import Allowance
-from agents.models import Agent, Budget, Reservation
+from agents.models.agents import Agent
+from agents.models.budgets import Budget, Reservation
 from agents.models.money import MoneyField
 
 
