@@ -15,7 +15,6 @@ class Reply:
 
     call: Call
     text: str
-    executed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +106,11 @@ class ToolProblem(Exception):
 
 def _reply(asked: Call, number: int, call: CallTool) -> Reply:
     if asked.problem:
-        return Reply(asked, f"Error: {asked.problem}", executed=False)
+        return Reply(asked, f"Error: {asked.problem}")
     try:
         return Reply(asked, call(asked, number))
     except ToolProblem as problem:
-        return Reply(asked, f"Error: {problem}", executed=False)
+        return Reply(asked, f"Error: {problem}")
 
 
 def _end(outcome: Outcome) -> End:
