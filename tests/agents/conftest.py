@@ -1,13 +1,33 @@
 """What tests of runs share: a model server on loopback that the site asks, and an agent."""
 
+import asyncio
+import gc
+import sys
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from agents.llm import connecting
 from agents.models import Agent
 from tests import fakes
 from tests.agents import rows
+
+
+@pytest.fixture(scope="module", autouse=True)
+def connections_end_here() -> Iterator[None]:
+    """litellm keeps its connections for as long as the process lives; a later test would be told of their end."""
+    yield
+    litellm = sys.modules.get("litellm")
+    if litellm is None:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        litellm.in_memory_llm_clients_cache.flush_cache()
+        connecting.guarded.cache_clear()
+        asyncio.set_event_loop(None)  # and an event loop that it made by asking for one
+        gc.collect()
 
 
 @pytest.fixture
