@@ -11,9 +11,9 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from agents import dispatch, llm, variables
+from agents import dispatch, variables
 from agents.engine import fallback, loop
-from agents.engine.context import LIVE, Context, ContextInput, assemble, names_used
+from agents.engine.context import LIVE, Context, assemble, names_used
 from agents.engine.fences import fence
 from agents.engine.outcomes import Call
 from agents.models import Run, Step
@@ -22,7 +22,7 @@ from agents.runner.calling import Calling
 from agents.runner.errors import Fails, Stopped, Waits
 from agents.runner.journal import Journal, storable
 from agents.runner.lease import Lease
-from agents.runner.loading import Loaded, history, lasting_mark, load, mark, skill_text
+from agents.runner.loading import Loaded, context_input, history, lasting_mark, load, mark
 from agents.tools import ToolContext
 from marketplace.models import Author
 from marketplace.protocol import templates
@@ -89,19 +89,17 @@ def _keep_unanswered(journal: Journal, turn: loop.Turn) -> None:
 
 
 def _context(run: Run, loaded: Loaded, journal: Journal) -> Context:
-    spec, said = loaded.spec, run.input
+    said = run.input
     arguments = {str(name): str(value) for name, value in said.get("arguments", {}).items()}
-    given = ContextInput(
-        mark=mark(run),
-        soul=run.agent.soul,
-        invoked=skill_text(spec, run.skill_address) if spec else None,
-        adopted=loaded.adopted,
-        arguments=arguments,
+    given = context_input(
+        run.agent,
+        loaded,
+        run.skill_address,
+        mark(run),
         message=said.get("message"),
         event=_happened(run),
+        arguments=arguments,
         history=history(run),
-        skill_tokens=loaded.skill_tokens,
-        count=llm.count,
     )
     wanted = [name for name in names_used(given) if name not in LIVE | {"soul"} | arguments.keys()]
     values, warnings = _variables(run, loaded, journal, wanted)

@@ -3,13 +3,15 @@
 import hashlib
 import hmac
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.conf import settings
 
+from agents import llm
 from agents.engine import params
-from agents.engine.context import SKILL_TOKENS, Message, SkillText
+from agents.engine.context import SKILL_TOKENS, ContextInput, Message, SkillText
 from agents.models import AdoptedSkill, Agent, Run
 from agents.runner.errors import Fails
 from agents.tools import TOOLS
@@ -42,22 +44,57 @@ def load(run: Run) -> Loaded:
     spec = load_skill(run.agent, run.skill_event) if run.skill_event else None
     if run.skill_event and spec is None:
         raise Fails("unusable", "The pinned version of the skill is not in the archive, or cannot be read.")
-    triggered = run.trigger_kind != "manual"
-    trigger = spec.trigger.params if spec and spec.trigger and triggered else None
+    if spec is not None and isinstance(edited := run.overrides.get("template"), str):
+        spec = replace(spec, template=edited)  # for this run alone; the version stays pinned
+    return prepared(run.agent, spec, overrides(run.overrides), triggered=run.trigger_kind != "manual")
+
+
+def prepared(agent: Agent | None, spec: SkillSpec | None, own: RunParams, *, triggered: bool) -> Loaded:
+    """What a run of this skill would be made of; without an agent nothing is granted and nothing adopted."""
     resolved = params.resolve(
-        agent_params(run.agent),
+        agent_params(agent),
         spec.params if spec else None,
-        trigger,
-        overrides(run.overrides),
+        spec.trigger.params if spec and spec.trigger and triggered else None,
+        own,
         site_llm=settings.DEFAULT_LLM,
     )
-    granted, in_vain = params.allowed_tools(run.agent.grants, resolved["tools"].value, tuple(TOOLS))
-    own = run.agent.limits.get("skill_tokens") if isinstance(run.agent.limits, dict) else None
-    most = own if type(own) is int and own > 0 else SKILL_TOKENS
-    return Loaded(spec, resolved, granted, in_vain, adopted(run.agent), most)
+    grants, limits = (agent.grants, agent.limits) if agent else ((), {})
+    granted, in_vain = params.allowed_tools(grants, resolved["tools"].value, tuple(TOOLS))
+    most = limits.get("skill_tokens") if isinstance(limits, dict) else None
+    most = most if type(most) is int and most > 0 else SKILL_TOKENS
+    return Loaded(spec, resolved, granted, in_vain, adopted(agent) if agent else (), most)
 
 
-def agent_params(agent: Agent) -> RunParams:
+def context_input(
+    agent: Agent | None,
+    loaded: Loaded,
+    address: str,
+    mark: str,
+    *,
+    message: str | None,
+    event: str | None,
+    arguments: Mapping[str, str],
+    history: tuple[Message, ...] = (),
+) -> ContextInput:
+    """All that a context is made of, apart from what tools say for its variables: for a run and a preview alike."""
+    return ContextInput(
+        mark=mark,
+        soul=agent.soul if agent else "",
+        invoked=skill_text(loaded.spec, address) if loaded.spec else None,
+        adopted=loaded.adopted,
+        arguments=arguments,
+        message=message,
+        event=event,
+        history=history,
+        skill_tokens=loaded.skill_tokens,
+        count=llm.count,
+    )
+
+
+def agent_params(agent: Agent | None) -> RunParams:
+    """The agent's own defaults: the first layer of a run's parameters."""
+    if agent is None:
+        return RunParams()
     return RunParams(agent.llm or None, agent.max_tokens, agent.temperature, agent.seed)
 
 
