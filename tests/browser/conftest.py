@@ -43,8 +43,9 @@ def site(tmp_path_factory: pytest.TempPathFactory, models: ModelServer) -> Itera
         yield stack
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
+    """Closed when the tests here make way for others: its event loop would stand in theirs."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -53,12 +54,12 @@ def browser() -> Iterator[Any]:
         launched.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def signed_in(site: Stack, browser: Any) -> str:
-    """Cookies of the owner, from the one-time link."""
+    """Cookies of the owner, from a one-time link."""
     context = browser.new_context()
     page = context.new_page()
-    page.goto(site.link)
+    page.goto(site.manage("sign_in_link").split()[-1])
     assert page.url.endswith("/agents/")
     state: str = context.storage_state()
     context.close()
