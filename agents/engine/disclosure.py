@@ -62,7 +62,7 @@ _RELATIVE = (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One adopted skill on demand, by the name it goes by here."""
+    """One skill on demand, by the name it goes by here."""
 
     name: str
     description: str
@@ -70,6 +70,9 @@ class Entry:
     resources: Resources = Resources()
     by_model: bool = True  # False: `disable-model-invocation`
     by_user: bool = True
+    version: str = ""  # of its text: an event id, or a digest of its file
+    foreign: bool = False  # by others, in a version that the owner has not pinned
+    extra: tuple[tuple[str, str], ...] = ()  # what else its author says of it: (key, one line)
 
 
 @dataclass(frozen=True, slots=True)
