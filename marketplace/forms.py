@@ -169,7 +169,7 @@ def typed_fields(data: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
         fields = {name: value.replace("\0", "␀") for name, value in fields.items()}
     if any(nip19.holds_nsec(value) for value in fields.values()):
         taken_out.append("A secret key (nsec) was taken out: what stands here goes to relays. Nothing of it was kept.")
-        fields = {name: nip19.NSEC.sub("nsec1…", value) for name, value in fields.items()}
+        fields = {name: nip19.without_nsec(value) for name, value in fields.items()}
     return fields, taken_out
 
 

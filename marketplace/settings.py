@@ -24,6 +24,8 @@ def _secret_key() -> str:
 # --- The site --------------------------------------------------------------
 PORT = env.number("PORT", 8000, 1, 65535)
 RELAY_PORT = env.number("RELAY_PORT", 7777, 1, 65535)
+if PORT == RELAY_PORT:
+    raise ImproperlyConfigured(f"PORT and RELAY_PORT are both {PORT}; each needs its own")
 DEBUG = env.flag("JOURNEYMAN_DEBUG", False)
 SECRET_KEY = _secret_key()
 SITE_URL = env.text("JOURNEYMAN_SITE_URL", f"http://127.0.0.1:{PORT}").rstrip("/")
@@ -83,6 +85,7 @@ INSTALLED_APPS = [
     "agents",
 ]
 MIDDLEWARE = [
+    "marketplace.views.spilled.SpilledKeys",  # before anything that logs or shows an address
     "django.middleware.security.SecurityMiddleware",
     "marketplace.views.headers.SecurityHeaders",
     "django.middleware.gzip.GZipMiddleware",
@@ -175,7 +178,8 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "filters": {"tidy": {"()": "marketplace.logs.Tidy"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain", "filters": ["tidy"]}},
     # Warns that the folder used as a broker has no host name.
     "loggers": {"kombu.connection": {"level": "ERROR"}},
     "root": {"handlers": ["console"], "level": env.text("JOURNEYMAN_LOG_LEVEL", "INFO").upper()},

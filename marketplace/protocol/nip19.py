@@ -113,6 +113,11 @@ def holds_nsec(text: str) -> bool:
     return NSEC.search(text) is not None
 
 
+def without_nsec(text: str) -> str:
+    """The text with every private key in it replaced by what says that one stood there."""
+    return NSEC.sub("nsec1…", text)
+
+
 def short_npub(pubkey: str) -> str:
     npub = encode_npub(pubkey)
     return f"{npub[:10]}…{npub[-4:]}"
