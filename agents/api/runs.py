@@ -142,7 +142,9 @@ def get_run(request: HttpRequest, run_id: str) -> dict[str, Any]:
     return _detail(_own(caller(request), run_id))
 
 
-@router.post("", auth=starts, response={201: RunDetail, **ERRORS}, summary="Start a run", operation_id="start")
+@router.post(
+    "", auth=starts, response={201: RunDetail, **ERRORS, 409: Error}, summary="Start a run", operation_id="start"
+)
 def start_run(request: HttpRequest, body: StartIn) -> Status[dict[str, Any]]:
     """By hand, of the version your agent pinned, else of the current one. Poll it at `/runs/{id}`."""
     user = caller(request)
@@ -153,16 +155,20 @@ def start_run(request: HttpRequest, body: StartIn) -> Status[dict[str, Any]]:
     if refusal or not (address or body.message.strip()):
         raise HttpError(400, refusal or "Name a skill, or write a message.")
     wanted = {"llm": body.llm, "max_tokens": body.max_tokens, "temperature": body.temperature, "seed": body.seed}
+    said = {"message": body.message, "arguments": dict(body.arguments)}
+    overrides = {name: value for name, value in wanted.items() if value not in (None, "")}
     run = dispatch.manual(
         agent,
         str(address) if address else "",
         event_id,
-        body.message,
-        dict(body.arguments),
-        {name: value for name, value in wanted.items() if value not in (None, "")},
+        said["message"],
+        said["arguments"],
+        overrides,
         timezone.now(),
         f"api:{body.key}" if body.key else secrets.token_hex(16),
     )
+    if (run.skill_address, run.input, run.overrides) != (str(address) if address else "", said, overrides):
+        raise HttpError(409, f"This key already started run {run.pk}, with another skill, message or parameters.")
     return Status(201, _detail(_own(user, run.pk)))
 
 

@@ -46,6 +46,14 @@ def test_a_run_is_started_and_read_with_its_steps(own: Agent, caller: Client) ->
     assert found["input"]["message"] == "hello" and found["steps"][0]["cost"] is None
 
 
+@pytest.mark.parametrize("other", [{"message": "bye"}, {"seed": 4}, {"arguments": {"a": "b"}}])
+def test_a_key_that_started_another_run_is_a_conflict(own: Agent, caller: Client, other: dict[str, Any]) -> None:
+    body = {"agent": "scout", "message": "hello", "seed": 3, "key": "once"}
+    first = caller.post("/api/v1/runs", body, content_type="application/json").json()
+    answer = caller.post("/api/v1/runs", body | other, content_type="application/json")
+    assert answer.status_code == 409 and first["id"] in answer.json()["detail"] and Run.objects.count() == 1
+
+
 def test_the_list_pages_and_filters_like_the_page(own: Agent, caller: Client) -> None:
     for number in range(5):
         rows.run(own, status="failed" if number % 2 else "succeeded")
