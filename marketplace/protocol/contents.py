@@ -29,7 +29,7 @@ def read_content(
     if not isinstance(row, dict):
         problems.append(Problem("content", "The content is JSON, but not an object."))
         return {}, [], False
-    return row, _raw_fields(text) if row.keys() - KNOWN["B"] else [], True
+    return row, raw_fields(text) if row.keys() - KNOWN["B"] else [], True
 
 
 def _is_json(text: str) -> bool:
@@ -41,7 +41,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _raw_fields(text: str) -> list[tuple[str, str]]:
+def raw_fields(text: str) -> list[tuple[str, str]]:
     """Each top-level key with the exact text of its value; the text is known to be an object."""
     decoder, at = json.JSONDecoder(), text.index("{") + 1
     found: list[tuple[str, str]] = []

@@ -140,7 +140,7 @@ def test_what_is_exported_reads_back(
         spec.license,
         spec.version,
     )
-    assert back.tools == (() if tools is False else spec.tools)
+    assert back.tools == spec.tools
     assert back.rule == spec.rule
     assert problems_of(back) == ()
 

@@ -1,25 +1,23 @@
-"""SKILL.md (Agent Skills) and skills: read with what was lost said, written so that it reads back."""
+"""Reads SKILL.md: never raises, never wider than written, each problem with its line."""
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
+from yaml.error import MarkedYAMLError
 
-from marketplace.protocol.parameters import RunParams
 from marketplace.protocol.problems import Problem
-from marketplace.protocol.skills import SkillSpec
-from marketplace.protocol.vocabulary import CONTEXT_MODES
 
 MAX_NAME = 64
 MAX_DESCRIPTION = 1_024
-_MAX_FRONT = 20_000
+_MAX_FRONT = 400_000  # an event's 64 kB, each character escaped
 _NAME = re.compile(r"[^\W_]+(?:[-_][^\W_]+)*\Z")
 _BREAK = re.compile(r"\r\n|\r|\n")
 _FIELD = re.compile(r"([A-Za-z][\w.-]*)[ \t]*:[ \t]+(.*\S)[ \t]*\Z")
-# Aliases can make a small text huge; `*bold*` inside a value is no alias.
-_ANCHOR = re.compile(r"(?m)(?:^[ \t]*|:[ \t]+|-[ \t]+|[\[,{][ \t]*)[&*]\w")
+_OWN = frozenset({"name", "description", "allowed-tools"})
+_YES = frozenset({"true", "yes", "on", "1"})
 _BLOCK = frozenset({"|", ">", "|-", ">-", "|+", ">+"})
 
 
@@ -33,6 +31,12 @@ class SkillFile:
     tools: tuple[str, ...] | None = None
     extra: tuple[tuple[str, str], ...] = ()  # other keys of the front matter, flattened to one line
     problems: tuple[Problem, ...] = ()
+    fields: Mapping[str, Any] = field(default_factory=dict)  # the front matter: texts, lists and maps of texts
+
+    @property
+    def by_model(self) -> bool:
+        """False: only a person may invoke it."""
+        return _flat(self.fields.get("disable-model-invocation")).lower() not in _YES
 
     @property
     def usable(self) -> bool:
@@ -51,67 +55,50 @@ def read_skillmd(data: bytes | str, folder: str = "") -> SkillFile:
     problems: list[Problem] = []
     fields = _front(lines[1:end], problems)
     body = "\n".join(lines[end + 1 :]).strip("\n")
-    name = _name(fields, folder, problems)
-    description = _flat(fields.get("description")) if fields.get("description") is not None else ""
+    front = lines[:end]
+    name = _name(fields, folder, _place(front, "name"), problems)
+    description = _flat(fields.get("description"))
     if not description:
-        problems.append(Problem("description", "The description is missing."))
+        problems.append(Problem("description", f"{_place(front, 'description')}: the description is missing."))
     elif len(description) > MAX_DESCRIPTION:
-        problems.append(Problem("description", f"The description is longer than {MAX_DESCRIPTION} characters."))
-    tools = _tools(fields, problems)
-    return SkillFile(name, description, body, tools, tuple(_extra(fields)), tuple(problems))
+        reason = f"{_place(front, 'description')}: the description is longer than {MAX_DESCRIPTION} characters."
+        problems.append(Problem("description", reason))
+    tools = _tools(fields, _place(front, "allowed-tools"), problems)
+    return SkillFile(name, description, body, tools, tuple(_extra(fields)), tuple(problems), fields)
 
 
-_OWN = frozenset({"name", "description", "allowed-tools"})
+def body_of(text: str) -> str:
+    """The text as it reads back when it stands after the front matter."""
+    return "\n".join(_BREAK.split(text)).strip("\n")
 
 
-def to_spec(file: SkillFile) -> SkillSpec:
-    """The skill it describes: its body are the instructions. Raises ValueError for an unusable file."""
-    if not file.usable:
-        raise ValueError("; ".join(problem.message for problem in file.problems))
-    extra = dict(file.extra)
-    mode = extra.get("metadata.context-mode")
-    mode = mode if mode in CONTEXT_MODES else None
-    narrowed = file.tools is not None
-    return SkillSpec(
-        d=file.name,
-        description=file.description,
-        template=file.body,
-        context_mode=mode or ("inject" if narrowed else None),
-        params=RunParams(tools=file.tools),
-        generation="A" if mode or narrowed else "B",
-        license=extra.get("license", ""),
-        version=extra.get("metadata.version") or extra.get("version", ""),
-        problems=file.problems,
-    )
-
-
-def from_spec(spec: SkillSpec) -> str:
-    """The skill as SKILL.md; triggers and model stay behind, since the format has no place for them."""
-    fields: dict[str, Any] = {"name": spec.d, "description": spec.description}
-    if spec.license:
-        fields["license"] = spec.license
-    if spec.tools is not True:
-        fields["allowed-tools"] = " ".join(spec.tools or ())  # present and empty: none
-    metadata = {"version": spec.version, "context-mode": spec.context_mode}
-    if any(metadata.values()):
-        fields["metadata"] = {key: value for key, value in metadata.items() if value}
-    front = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=10_000)
-    return f"---\n{front}---\n\n{spec.template.strip(chr(10))}\n"
+def flat(text: str) -> str:
+    """The text on one line, as a description reads back."""
+    return _flat(text)
 
 
 def _broken(folder: str, reason: str) -> SkillFile:
     return SkillFile(folder, "", "", problems=(Problem("", reason),))
 
 
+class _Texts(yaml.BaseLoader):
+    """Without anchors and aliases, which can make a small text huge."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if getattr(event, "anchor", None):
+            raise MarkedYAMLError(problem="anchors are not followed", problem_mark=event.start_mark)
+        return super().compose_node(parent, index)
+
+
 def _front(lines: list[str], problems: list[Problem]) -> Mapping[str, Any]:
     """The front matter: all values as text (`no` and `1.10` stay what they are), lists and maps of texts."""
     text = "\n".join(lines)
-    if len(text) > _MAX_FRONT or _ANCHOR.search(text):
-        reason = "line 2: the front matter is too long or uses YAML anchors; each value read as plain text."
-        problems.append(Problem("", reason, "warning"))
-        return _line_by_line(lines, problems)
+    if len(text) > _MAX_FRONT:
+        problems.append(Problem("", "line 2: the front matter is too long.", "error"))
+        return {}
     try:
-        fields = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - builds texts, lists and maps only
+        fields = yaml.load(text, Loader=_Texts)  # noqa: S506 - builds texts, lists and maps only
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         at = f"line {mark.line + 2}" if mark else "the front matter"
@@ -153,18 +140,24 @@ def _unquoted(text: str) -> str:
     return text
 
 
-def _name(fields: Mapping[str, Any], folder: str, problems: list[Problem]) -> str:
+def _place(front: list[str], key: str) -> str:
+    """The line that a field stands on, the first of the front matter where it is missing."""
+    found = (at for at, line in enumerate(front[1:], 2) if line.lstrip("\"' ").startswith(key))
+    return f"line {next(found, 1)}"
+
+
+def _name(fields: Mapping[str, Any], folder: str, place: str, problems: list[Problem]) -> str:
     name = _flat(fields.get("name") or folder)
     if len(name) > MAX_NAME or not _NAME.match(name):
-        problems.append(
-            Problem("name", f"“{name[:80]}” is not a name: letters and digits joined by - or _, at most {MAX_NAME}.")
-        )
+        rule = f"letters and digits joined by - or _, at most {MAX_NAME}"
+        problems.append(Problem("name", f"{place}: “{name[:80]}” is not a name: {rule}."))
     elif folder and name != folder:
-        problems.append(Problem("name", f"The name “{name}” differs from its folder “{folder}”.", "warning"))
+        reason = f"{place}: the name “{name}” differs from its folder “{folder}”."
+        problems.append(Problem("name", reason, "warning"))
     return name
 
 
-def _tools(fields: Mapping[str, Any], problems: list[Problem]) -> tuple[str, ...] | None:
+def _tools(fields: Mapping[str, Any], place: str, problems: list[Problem]) -> tuple[str, ...] | None:
     """`allowed-tools`: names with spaces or commas between them, or a list; unreadable means none."""
     if "allowed-tools" not in fields:
         return None
@@ -174,7 +167,8 @@ def _tools(fields: Mapping[str, Any], problems: list[Problem]) -> tuple[str, ...
         return tuple(dict.fromkeys(_unquoted(name) for name in re.split(r"[,\s]+", text) if name))
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         return tuple(dict.fromkeys(name for name in value if name))
-    problems.append(Problem("allowed-tools", "allowed-tools is not a list of names; no tool is allowed.", "warning"))
+    reason = f"{place}: allowed-tools is not a list of names; no tool is allowed."
+    problems.append(Problem("allowed-tools", reason, "warning"))
     return ()
 
 
@@ -192,4 +186,4 @@ def _flat(value: object) -> str:
         return ", ".join(_flat(item) for item in value)
     if isinstance(value, dict):
         return ", ".join(f"{_flat(key)}: {_flat(item)}" for key, item in value.items())
-    return " ".join(str(value or "").split())
+    return " ".join(str("" if value is None else value).split())
