@@ -1,21 +1,41 @@
 """The API's context preview: the payload a model would be sent, before any call."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
+from django.utils import timezone
 from ninja import Router, Schema
-from pydantic import Field
+from ninja.errors import HttpError
+from pydantic import Field, StringConstraints
 
+from agents import arming
 from agents.models import Agent
-from agents.preview import preview
+from agents.preview import edited, preview
+from agents.views.run_start import read_address, version_of
 from marketplace.models import User
 from marketplace.protocol import kinds
 from marketplace.protocol.events import Draft
-from marketplace.protocol.skills import read_skill
+from marketplace.protocol.parameters import RunParams
+from marketplace.protocol.skills import SkillSpec, read_skill
 
 router = Router(tags=["context"])
+Text = Annotated[str, StringConstraints(max_length=200_000)]
+
+
+class OverridesIn(Schema):
+    """What a run may set for itself alone."""
+
+    template: Text | None = None
+    llm: str | None = Field(None, max_length=300)
+    max_tokens: int | None = Field(None, ge=1, le=1_000_000)
+    temperature: float | None = Field(None, ge=0, le=2, allow_inf_nan=False)
+    seed: int | None = Field(None, ge=-(2**63), le=2**63 - 1)
+
+    @property
+    def parameters(self) -> RunParams:
+        return RunParams(self.llm or None, self.max_tokens, self.temperature, self.seed)
 
 
 class PreviewIn(Schema):
@@ -24,7 +44,12 @@ class PreviewIn(Schema):
     agent: str | int | None = Field(None, description="Slug of an own agent; none: no soul, nothing adopted")
     message: str = Field("", max_length=200_000)
     event: dict[str, Any] | None = Field(None, description="Makes it a triggered run")
-    arguments: dict[str, str] = Field(default_factory=dict, description="Values of the template's own variables")
+    arguments: dict[str, str] = Field(default_factory=dict, description="Values of own variables")
+    skill: str = Field("", max_length=400, description="An address or naddr in place of content and tags")
+    overrides: OverridesIn = Field(
+        default_factory=lambda: OverridesIn.model_validate({}), description="What is set for one run alone"
+    )
+    fetch: bool = Field(False, description="Ask the granted tools that fill variables, as a run would")
 
 
 class Said(Schema):
@@ -37,6 +62,15 @@ class Parameter(Schema):
     origin: str
 
 
+class Price(Schema):
+    model: str
+    window: int | None = Field(description="tokens; null where nobody says")
+    room: int | None = Field(description="tokens its answer may have; null: the request does not fit")
+    input: str | None = Field(description="US dollars of the request alone; null = unknown")
+    at_most: str | None = Field(description="US dollars with the longest answer; null = unknown, or it does not fit")
+    price_version: str
+
+
 class PreviewOut(Schema):
     rule: str
     reason: str
@@ -47,6 +81,8 @@ class PreviewOut(Schema):
     tokens: int
     parts: list[dict[str, Any]]
     price: dict[str, Any]
+    prices: list[Price] = Field(description="one for each model of the chain, in its order")
+    arguments: list[str] = Field(description="names that the run can be given values for")
     action: dict[str, Any] | None = None
     warnings: list[str]
 
@@ -57,12 +93,36 @@ def context_preview(request: HttpRequest, body: PreviewIn) -> dict[str, Any]:
     user = _user(request)
     wanted = "" if body.agent is None else str(body.agent)
     agent = get_object_or_404(Agent.objects.of(user), slug=wanted) if wanted else None
+    spec, address = _skill(body, agent, user)
+    return preview(
+        edited(spec, body.overrides.template) if spec else None,
+        agent,
+        body.message,
+        body.event,
+        body.arguments,
+        body.overrides.parameters,
+        address,
+        timezone.now() if body.fetch else None,
+    )
+
+
+def _skill(body: PreviewIn, agent: Agent | None, user: User) -> tuple[SkillSpec | None, str]:
+    """What is previewed, and its address: a skill on record, a typed one, or none at all for a message alone."""
+    if body.skill:
+        if agent is None:
+            raise HttpError(400, "A skill by its address is previewed for an agent: name one.")
+        address = read_address(body.skill)
+        found = arming.pinned_spec(agent, version_of(agent, address, user)) if address else None
+        if found is None or not found.readable:
+            raise HttpError(400, "This version of the skill cannot be read here.")
+        return found, str(address)
+    if not body.content and not body.tags:
+        return None, ""
     content = body.content if isinstance(body.content, str) else json.dumps(body.content, ensure_ascii=False)
     tags = tuple(tuple(tag) for tag in body.tags if tag)
     private = any(tag[:2] == ("scope", "private") for tag in tags)
     kind = kinds.PRIVATE_SKILL if private else kinds.SKILL
-    spec = read_skill(Draft("0" * 64, 0, kind, tags, content))
-    return preview(spec, agent, body.message, body.event, body.arguments)
+    return read_skill(Draft("0" * 64, 0, kind, tags, content)), ""
 
 
 def _user(request: HttpRequest) -> User:

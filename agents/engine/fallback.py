@@ -4,6 +4,7 @@ candidates(chain, aliases, default)  -> the models to try, in order
 classify(error)                      -> its class, one word
 decide(error, ...)                   -> what follows one failed attempt: wait, next or stop
 at_end(errors, ...)                  -> what follows when no model is left: later or stop
+room(tokens, wanted, ...)            -> tokens that an answer may have; None where the request does not fit
 """
 
 import re
@@ -21,6 +22,7 @@ LONGEST_PAUSE = 1_200.0  # seconds; three of them make the hour that a run may w
 MAX_WAITS = 3  # times a run may go to `waiting`
 PASSING = frozenset({"rate-limited", "unavailable", "timeout", "server"})  # may be gone in a minute
 MISTAKES = frozenset({"auth", "bad-request"})  # the owner has to look
+LEAST_OUTPUT = 256  # tokens that an answer is left, however full the window is
 _DEFAULT_REF = "default"
 
 # Words of providers for "the input does not fit"; their status is a plain 400, or even 200 or 500.
@@ -133,6 +135,16 @@ def at_end(errors: Iterable[ModelError], *, waits: int, jitter: float = 0.0) -> 
     if waits >= MAX_WAITS or not ready or min(ready) > max(LONGEST_PAUSE, pause):
         return Decision("stop")
     return Decision("later", min(ready))
+
+
+def room(tokens: int, wanted: int, window: int | None, most_output: int | None) -> int | None:
+    """Tokens that the answer to a request of `tokens` may have; None where the request does not fit the window."""
+    if window is not None:
+        if tokens > window:
+            return None
+        # Many providers count the answer's limit towards the window.
+        wanted = min(wanted, max(window - tokens, LEAST_OUTPUT))
+    return min(wanted, most_output or wanted)
 
 
 def retry_after(header: str | None, body: str, now: datetime) -> float | None:

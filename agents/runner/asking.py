@@ -21,7 +21,6 @@ from agents.runner.lease import Lease
 from agents.runner.loading import Loaded
 
 LARGER = 2  # times the limit, for the one retry of a truncated answer
-LEAST_OUTPUT = 256  # tokens that an answer is left, however full the window is
 PER_MESSAGE = 4  # tokens that a message costs beside its text, about
 
 
@@ -106,12 +105,9 @@ class Asking:
     def _room(self, model: str, tokens: int, wanted: int) -> int | None:
         """Tokens its answer may have; None where the conversation does not fit."""
         sizes = llm.sizes_of(model)
-        if sizes.window is not None:
-            if tokens > sizes.window or sizes.window <= self.too_small:
-                return None
-            # Many providers count the answer's limit towards the window.
-            wanted = min(wanted, max(sizes.window - tokens, LEAST_OUTPUT))
-        return min(wanted, sizes.most_output or wanted)
+        if sizes.window is not None and sizes.window <= self.too_small:
+            return None
+        return fallback.room(tokens, wanted, sizes.window, sizes.most_output)
 
     def _too_long(self, model: str, turn: int, tokens: int) -> Step:
         window = llm.sizes_of(model).window or 0

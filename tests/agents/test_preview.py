@@ -85,6 +85,10 @@ def test_models_are_the_chain_with_aliases_opened_and_the_agents_default_last(ag
     assert result["models"] == ["acme/small", "acme/agent-model"]
     assert any("nonsense" in words for words in result["warnings"])
     assert result["price"] == {"model": "acme/small", "at_most": None}  # unknown is not zero
+    assert [(row["model"], row["input"]) for row in result["prices"]] == [
+        ("acme/small", None),
+        ("acme/agent-model", None),
+    ]
 
 
 def test_a_template_action_shows_the_text_it_would_send(db):

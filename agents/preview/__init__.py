@@ -1,0 +1,7 @@
+"""What a model would be sent, before any call: for forms, the editor, run pages and the API alike."""
+
+from agents.preview.estimates import Estimate, estimates
+from agents.preview.requests import of_run, own_names, preview
+from agents.preview.samples import edited, sample_event
+
+__all__ = ["Estimate", "edited", "estimates", "of_run", "own_names", "preview", "sample_event"]
