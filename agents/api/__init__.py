@@ -7,6 +7,7 @@ therefore have one each, and a test walks every operation.
 from ninja import Router
 
 from agents.api.auth import reads
+from agents.api.budgets import router as budgets_router
 from agents.api.costs import router as costs_router
 from agents.api.runs import router as runs_router
 from agents.api_preview import router as preview_router
@@ -14,6 +15,7 @@ from agents.api_preview import router as preview_router
 router = Router()
 router.add_router("/runs", runs_router, auth=reads)
 router.add_router("/costs", costs_router, auth=reads)
+router.add_router("/budgets", budgets_router, auth=reads)
 router.add_router("", preview_router, auth=reads)
 
 __all__ = ["router"]

@@ -53,6 +53,7 @@ class Session(SessionAuth):
 
 reads = [Bearer("read"), Session()]
 starts = [Bearer("run"), Session()]
+writes = [Bearer("write"), Session()]
 
 
 def caller(request: HttpRequest) -> User:

@@ -74,4 +74,5 @@ def _over_budget(trigger: Trigger, now: datetime) -> bool:
     llm = next((tag[1] for tag in trigger.tags if tag[0] == "llm" and len(tag) > 1), "")
     if (llm or trigger.agent.llm or settings.DEFAULT_LLM).startswith("offline/"):
         return False
-    return any(0 < budget.limit <= budget.used for budget in allowances(trigger.agent, now))
+    applying = allowances(trigger.agent, now, skill=trigger.address, triggered=True)
+    return any(budget.state == "stop" for budget in applying)

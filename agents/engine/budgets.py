@@ -11,32 +11,51 @@ WARN_AT = Decimal("0.8")
 class Allowance:
     """One budget and what of it is used: settled costs plus open reservations, in US dollars."""
 
-    name: str  # in words: "this agent's day"
+    name: str  # in words: "Helper, a day"
     limit: Decimal
     used: Decimal
 
     @property
     def left(self) -> Decimal:
-        return self.limit - self.used
+        return max(Decimal(0), self.limit - self.used)
 
     @property
-    def warns(self) -> bool:
-        return self.limit > 0 and self.used >= self.limit * WARN_AT
+    def share(self) -> int | None:
+        """Per cent that is used; None where nothing may be spent anyway."""
+        return int(self.used * 100 / self.limit) if self.limit > 0 else None
+
+    @property
+    def state(self) -> str:
+        """`stop` when it is used up, `warn` shortly before, else empty; a limit of 0 is a decision, not news."""
+        if self.limit <= 0 or self.used < self.limit * WARN_AT:
+            return ""
+        return "stop" if self.used >= self.limit else "warn"
+
+    @property
+    def words(self) -> str:
+        """What its owner reads; empty while there is nothing to say."""
+        if not self.state:
+            return ""
+        said = "is used up" if self.state == "stop" else f"is {self.share} % used"
+        return f"The budget for {self.name}, {said}: {self.used} of {self.limit} USD."
 
 
 def refusal(worst_case: Decimal | None, allowances: Iterable[Allowance]) -> str | None:
     """Why the call may not be made, in words; None where it fits into every budget.
 
-    Free calls always fit. A call without a price is refused while a budget applies.
+    Free calls always fit. A call without a price or an estimate is refused while a budget applies.
     """
     if worst_case == 0:
         return None
     for allowance in allowances:
         if worst_case is None:
-            return f"The model has no known price, and a budget applies ({allowance.name})."
+            return (
+                f"The model has no known price, and a budget applies ({allowance.name})."
+                " Say what it costs, or what a call may cost at most, under “Models” of this agent."
+            )
         if allowance.used + worst_case > allowance.limit:
             return (
-                f"The budget for {allowance.name} is {allowance.limit} USD, {allowance.used} is used,"
+                f"The budget for {allowance.name}, is {allowance.limit} USD, {allowance.used} is used,"
                 f" and this call may cost {worst_case}."
             )
     return None

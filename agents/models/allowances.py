@@ -1,36 +1,108 @@
-"""What the budgets of an agent and the site leave, counted from reservations."""
+"""What budgets leave, counted from reservations: those of one call under a lock, those of many agents for pages."""
 
+from collections.abc import Collection
 from datetime import datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
-from django.db.models import Q, Sum
+from django.conf import settings
+from django.db.models import Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from agents.engine.budgets import Allowance
 from agents.models.agents import Agent
 from agents.models.budgets import Budget, Reservation
 from agents.models.money import MoneyField
+from agents.models.runs import Run
+
+AMOUNT = Coalesce("settled", "amount", output_field=MoneyField())
 
 
-def allowances(agent: Agent, now: datetime, *, lock: bool = False) -> list[Allowance]:
-    """Every budget that applies, with what is spent or reserved in its period of the owner's zone.
+def allowances(
+    agent: Agent,
+    now: datetime,
+    *,
+    run: Run | None = None,
+    skill: str = "",
+    triggered: bool = False,
+    lock: bool = False,
+) -> list[Allowance]:
+    """Every budget that applies to a call, with what is spent or reserved in its period.
 
     `lock`: nobody else reserves on them before this transaction ends. SQLite's transactions hold its only writer's lock
     from their start.
     """
+    if run is not None:
+        skill, triggered = run.skill_address, counts_as_triggered(run)
+    budgets = Budget.objects.applying(agent, skill, triggered, run is not None).order_by("pk")
     found = []
-    budgets = Budget.objects.filter(Q(agent=agent) | Q(agent=None)).order_by("pk")
     for budget in budgets.select_for_update() if lock else budgets:
-        since = period_start(budget.period, now, agent.owner.time_zone)
-        spent = Reservation.objects.filter(at__gte=since)
-        if budget.agent_id is not None:
-            spent = spent.filter(agent=agent)
-        amount = Coalesce("settled", "amount", output_field=MoneyField())
-        used = spent.aggregate(used=Sum(amount, output_field=MoneyField()))["used"] or Decimal(0)
-        whose = "the whole site" if budget.agent_id is None else agent.name
-        found.append(Allowance(f"{whose}, {budget.get_period_display()}", budget.limit, used))
+        counted: QuerySet[Reservation] = Reservation.objects.filter(_counted(budget))
+        if budget.scope == Budget.Scope.RUN:
+            counted = counted.filter(step__run=run)
+        else:
+            counted = counted.filter(at__gte=since(budget, now, agent))
+        used = counted.aggregate(used=Sum(AMOUNT, output_field=MoneyField()))["used"] or Decimal(0)
+        found.append(Allowance(budget.words(agent.name), budget.limit, used))
     return found
+
+
+def overview(agents: Collection[Agent], now: datetime, *, site: bool = True) -> list[tuple[Budget, Allowance]]:
+    """Every budget of these agents, and the site's, in at most three queries; caps of single runs have no sum."""
+    by_id = {agent.pk: agent for agent in agents}
+    wanted = Q(agent__in=by_id) | Q(agent=None) if site else Q(agent__in=by_id)
+    budgets = sorted(Budget.objects.filter(wanted), key=_place)
+    for budget in budgets:
+        budget.agent = by_id[budget.agent_id] if budget.agent_id is not None else None
+    used = _sums([one for one in budgets if one.agent_id is not None], now)
+    used |= _sums([one for one in budgets if one.agent_id is None], now)
+    names = {one.pk: one.words(one.agent.name if one.agent else "") for one in budgets}
+    return [(one, Allowance(names[one.pk], one.limit, used.get(one.pk, Decimal(0)))) for one in budgets]
+
+
+def _place(budget: Budget) -> tuple[int, int, str, str]:
+    """From the site inwards, a day before a month."""
+    return budget.agent_id or 0, list(Budget.Scope).index(Budget.Scope(budget.scope)), budget.target, budget.period
+
+
+def _sums(budgets: Collection[Budget], now: datetime) -> dict[int, Decimal]:
+    """All of them at once, read from the earliest beginning on."""
+    periodic = [one for one in budgets if one.scope != Budget.Scope.RUN]
+    if not periodic:
+        return {}
+    begins = {one.pk: since(one, now) for one in periodic}
+    agents = {one.agent_id for one in periodic}
+    rows = Reservation.objects.filter(at__gte=min(begins.values()))
+    if None not in agents:
+        rows = rows.filter(agent__in=agents)
+    sums = {
+        f"of_{one.pk}": Sum(AMOUNT, filter=_counted(one) & Q(at__gte=begins[one.pk]), output_field=MoneyField())
+        for one in periodic
+    }
+    found = rows.aggregate(**sums)
+    return {one.pk: found[f"of_{one.pk}"] or Decimal(0) for one in periodic}
+
+
+def _counted(budget: Budget) -> Q:
+    """What counts against it, whenever it was."""
+    if budget.agent_id is None:
+        return Q(pk__isnull=False)
+    counted = Q(agent=budget.agent_id)
+    if budget.scope in {Budget.Scope.SKILL, Budget.Scope.TRIGGER}:
+        counted &= Q(skill_address=budget.target)
+    return counted & Q(triggered=True) if budget.scope == Budget.Scope.TRIGGER else counted
+
+
+def counts_as_triggered(run: Run) -> bool:
+    return run.trigger_kind != "manual"
+
+
+def since(budget: Budget, now: datetime, agent: Agent | None = None) -> datetime:
+    """When its current period began: where its owner lives, for the site in the site's own zone."""
+    if budget.agent_id is None:
+        return period_start(budget.period, now, settings.TIME_ZONE)
+    owned = agent or budget.agent
+    return period_start(budget.period, now, owned.owner.time_zone if owned else settings.TIME_ZONE)
 
 
 def period_start(period: str, now: datetime, zone: str) -> datetime:

@@ -61,7 +61,7 @@ class Attempting:
         if worst == 0:
             return self.journal.begin(Step.Kind.MODEL, model, turn, **values)
         with transaction.atomic():  # looking and reserving are one: two calls never pass on the same money
-            refusal = budgets.refusal(worst, allowances(self.run.agent, timezone.now(), lock=True))
+            refusal = budgets.refusal(worst, allowances(self.run.agent, timezone.now(), run=self.run, lock=True))
             if refusal:
                 return self.refuse(model, turn, "budget", refusal)
             step = self.journal.begin(Step.Kind.MODEL, model, turn, **values)

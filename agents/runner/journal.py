@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from agents.engine.costs import Usage
 from agents.models import Reservation, Run, Step
+from agents.models.allowances import counts_as_triggered
 from agents.models.money import MoneyField
 
 # PostgreSQL stores no NUL, and no half of a character; models and web pages send both.
@@ -56,7 +57,14 @@ class Journal:
     def reserve(self, step: Step, amount: Decimal | None) -> None:
         """The worst case of a call, counted as spent until it is settled."""
         if amount:
-            Reservation.objects.create(step=step, agent=self.run.agent, amount=amount, at=step.started_at)
+            Reservation.objects.create(
+                step=step,
+                agent=self.run.agent,
+                skill_address=self.run.skill_address,
+                triggered=counts_as_triggered(self.run),
+                amount=amount,
+                at=step.started_at,
+            )
 
     def end(self, step: Step, state: str, **values: Any) -> None:
         step.state = state

@@ -41,18 +41,15 @@ def _page(request: HttpRequest, own: Agent, form: AgentForm, key_form: ProviderK
 
 
 def _limits(own: Agent) -> dict[str, Decimal]:
-    return dict(Budget.objects.filter(agent=own).values_list("period", "limit"))
+    own_limits = Budget.objects.filter(agent=own, scope=Budget.Scope.AGENT)
+    return dict(own_limits.values_list("period", "limit"))
 
 
 @transaction.atomic
 def _save(own: Agent, form: AgentForm) -> None:
     own.save(update_fields=list(form.Meta.fields))
     for period in PERIODS:
-        limit = form.cleaned_data[period]
-        if limit is None:
-            Budget.objects.filter(agent=own, period=period).delete()
-        else:
-            Budget.objects.update_or_create(agent=own, period=period, defaults={"limit": limit})
+        Budget.objects.put(own, Budget.Scope.AGENT, "", period, form.cleaned_data[period])
 
 
 @sensitive_post_parameters("key")

@@ -94,7 +94,7 @@ def standings(agents: Iterable[Agent], user: User, now: datetime) -> list[Standi
     amount = Coalesce("settled", "amount", output_field=MoneyField())
     for pk, spent in reserved.annotate(spent=Sum(amount, output_field=MoneyField())):
         found[pk].spent = spent
-    for pk, limit in Budget.objects.filter(agent__in=found, period="day").values_list("agent", "limit"):
+    for pk, limit in Budget.objects.filter(agent__in=found, scope="agent", period="day").values_list("agent", "limit"):
         found[pk].limit = limit
     broken = Trigger.objects.filter(agent__in=found, enabled=True, usable=False).values_list("agent").order_by()
     for pk, count in broken.annotate(n=Count("pk")):

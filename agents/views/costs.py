@@ -109,7 +109,8 @@ def _spending(user: User, today: date) -> Spending:
     month = total(days)
     length = monthrange(today.year, today.month)[1]
     limits: dict[str, Decimal] = {}
-    for period, limit in Budget.objects.filter(agent__in=Agent.objects.of(user)).values_list("period", "limit"):
+    own_limits = Budget.objects.filter(agent__in=Agent.objects.of(user), scope=Budget.Scope.AGENT)
+    for period, limit in own_limits.values_list("period", "limit"):
         limits[period] = limits.get(period, Decimal(0)) + limit
     return Spending(
         today=total(row for row in days if row.key == today.isoformat()),
