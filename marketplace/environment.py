@@ -42,6 +42,15 @@ def words(name: str, default: str = "") -> list[str]:
     return [word for word in text(name, default).replace(",", " ").split() if word]
 
 
+def folders(name: str) -> list[str]:
+    """Folders on this machine, separated as in PATH."""
+    found = [part.strip() for part in text(name).split(os.pathsep) if part.strip()]
+    for folder in found:
+        if not Path(folder).is_absolute() or not Path(folder).is_dir():
+            raise ImproperlyConfigured(f"{name}: {folder!r} is not a folder on this machine; name each from the root /")
+    return found
+
+
 def relay_urls(name: str, default: str = "") -> list[str]:
     found = words(name, default)
     for url in found:

@@ -56,6 +56,10 @@ LLM_TIMEOUT = env.number("JOURNEYMAN_LLM_TIMEOUT", 120, 1, 3600)
 # Where `make up MODEL=local` serves the small model of the extra local-model.
 LOCAL_MODEL_PORT = env.number("LOCAL_MODEL_PORT", 18081, 1, 65535)
 
+# --- Skills -----------------------------------------------------------------
+# Folders of Agent Skills (SKILL.md) that every agent may load on demand.
+SKILLS_DIRS = env.folders("JOURNEYMAN_SKILLS_DIRS")
+
 # --- Limits of triggered runs, for the whole site ---------------------------
 MAX_CONCURRENT_TRIGGERS = env.number("JOURNEYMAN_MAX_CONCURRENT_TRIGGERS", 16, 1, 10_000)
 TRIGGER_COOLDOWN = env.number("JOURNEYMAN_TRIGGER_COOLDOWN", 60, 0, 86_400)

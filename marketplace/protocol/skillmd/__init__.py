@@ -6,6 +6,6 @@ from_spec(spec)             -> the skill as SKILL.md, which the reference valida
 """
 
 from marketplace.protocol.skillmd.reading import MAX_DESCRIPTION, MAX_NAME, SkillFile, read_skillmd
-from marketplace.protocol.skillmd.writing import from_spec, to_spec
+from marketplace.protocol.skillmd.writing import PREFIX, from_spec, to_spec
 
-__all__ = ["MAX_DESCRIPTION", "MAX_NAME", "SkillFile", "from_spec", "read_skillmd", "to_spec"]
+__all__ = ["MAX_DESCRIPTION", "MAX_NAME", "PREFIX", "SkillFile", "from_spec", "read_skillmd", "to_spec"]

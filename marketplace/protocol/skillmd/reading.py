@@ -39,6 +39,11 @@ class SkillFile:
         return _flat(self.fields.get("disable-model-invocation")).lower() not in _YES
 
     @property
+    def by_user(self) -> bool:
+        """False: only a model may invoke it."""
+        return _flat(self.fields.get("user-invocable", "true")).lower() in _YES
+
+    @property
     def usable(self) -> bool:
         return not any(problem.level == "error" for problem in self.problems)
 
