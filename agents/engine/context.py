@@ -1,7 +1,7 @@
 """Which messages a model will see: the four context rules, static parts first.
 
 Same input, same bytes. Two runs of one agent share the longest possible prefix, because provider
-prompt caches bill it at a fraction: soul, skills, admin's data, examples, history, live input.
+prompt caches bill it at a fraction: soul, skills, admin's data, catalogue, examples, history, live input.
 """
 
 from collections.abc import Callable, Mapping
@@ -76,7 +76,10 @@ class ContextInput:
     message: str | None = None
     event: str | None = None  # the triggering event as JSON
     history: tuple[Message, ...] = ()
-    catalogue: str = ""  # of skills on demand
+    catalogue: str = ""  # of skills on demand, as it was first told
+    replacement: str = ""  # a newer one, after what was said since
+    by_name: tuple[tuple[str, str], ...] = ()  # skills that a person's own words invoked: (name, what is handed over)
+    remarks: tuple[str, ...] = ()  # warnings from before
     skill_tokens: int = SKILL_TOKENS
     count: Callable[[str], int] = _characters  # tokens of a text
 
@@ -154,8 +157,11 @@ class _Assembly:
         if given.catalogue:
             self._say("catalogue", "user", given.catalogue)
         self._rest()
+        for name, text in given.by_name:
+            self._say(f"/{name}", "user", text)
         reason = REASONS[rule if given.invoked or rule != "compose" else "none"]
-        return Context(rule, reason, tuple(self.messages), tuple(self.parts), tuple(self.warnings))
+        warnings = dict.fromkeys([*given.remarks, *self.warnings])
+        return Context(rule, reason, tuple(self.messages), tuple(self.parts), tuple(warnings))
 
     def _placed(self, rule: str) -> bool:
         """Whether the invoked skill already stands at its place in the list."""
@@ -200,6 +206,8 @@ class _Assembly:
             self._add(self._part, tail)
         if given.rule != "full":
             self._history()
+        if given.replacement:
+            self._say("catalogue", "user", given.replacement)
         if live:
             self._add(self._part, tail)
             return

@@ -2,7 +2,8 @@
 
 names(skills)                      -> the name each goes by, one of a kind
 update(entries, ...)               -> the catalogue message to add now, or None
-load(name, entries)                -> what the tool `skill` answers
+refusal(name, entry)               -> why the tool `skill` does not hand it out, if so
+render(entry), handed(entry, ...)  -> what it hands out, bare and between marks
 asked_for(text, entries)           -> the skills that a person's own words invoke as /name
 """
 
@@ -10,12 +11,15 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 
 DESCRIPTION_LENGTH = 500  # characters of a line's description, unless the owner says otherwise
 SHORTEST_DESCRIPTION = 3
+LONGEST = 100_000  # characters that either tool hands to a model
+_CUT_WORDS = 60  # characters of the words that say what was cut
+_EXTRA_LENGTH = 120  # characters of what else an author says of a skill, in its line
 _NAME = re.compile(r"[\w-]{1,100}\Z")
 _OTHER = re.compile(r"[^\w-]+")
 _GESTURE = re.compile(r"(?<!\S)/([\w-]{1,100})(?!\S)")
@@ -136,16 +140,20 @@ def update(
     return Update(_reminder(head, f"<available_skills>\n{lines}\n</available_skills>", rules, _INVOKED), now)
 
 
+def refusal(name: str, entry: Entry | None) -> str:
+    """Why the model does not get what stands under this name, "" when it does; after “Error: ”."""
+    if not _NAME.match(name):
+        return f'invalid skill name "{name[:200]}"'
+    if entry is None:
+        return f'skill "{name}" is unknown or no longer available'
+    return "" if entry.by_model else f'skill "{name}" is not available for model invocation'
+
+
 def load(name: str, entries: Sequence[Entry]) -> str:
     """What the tool `skill` answers: the skill, or an error in the model's words."""
-    if not _NAME.match(name):
-        return f'Error: invalid skill name "{name[:200]}"'
     entry = next((entry for entry in entries if entry.name == name), None)
-    if entry is None:
-        return f'Error: skill "{name}" is unknown or no longer available'
-    if not entry.by_model:
-        return f'Error: skill "{name}" is not available for model invocation'
-    return render(entry)
+    wrong = refusal(name, entry)
+    return f"Error: {wrong}" if wrong or entry is None else render(entry)
 
 
 def render(entry: Entry) -> str:
@@ -154,6 +162,26 @@ def render(entry: Entry) -> str:
         f'<skill_content name="{escape(entry.name)}">\n<skill_resources>\n{entry.resources.words}\n</skill_resources>\n'
         f"<skill_instructions>\n{entry.body}\n</skill_instructions>\n</skill_content>"
     )
+
+
+def handed(entry: Entry, fenced: Callable[[str, str], str], most: int = LONGEST) -> str:
+    """What a model reads of it, whoever asked: between marks, cut inside them so that their end is never lost."""
+    source = "foreign skill" if entry.foreign else "skill"
+    return _within(most, entry.body, lambda body: fenced(source, render(replace(entry, body=body))))
+
+
+def handed_file(text: str, foreign: bool, fenced: Callable[[str, str], str], most: int = LONGEST) -> str:
+    """A file of a skill, between marks."""
+    return _within(most, text, lambda part: fenced("foreign skill file" if foreign else "skill file", part))
+
+
+def _within(most: int, text: str, wrap: Callable[[str], str]) -> str:
+    """Wrapped, in `most` characters at most."""
+    room = most - len(wrap(""))
+    if len(text) <= room:
+        return wrap(text)
+    kept = max(0, room - _CUT_WORDS)
+    return wrap(f"{text[:kept]}\n[cut here: {len(text) - kept} more characters]")
 
 
 def asked_for(text: str, entries: Sequence[Entry]) -> tuple[Entry, ...]:
@@ -167,8 +195,14 @@ def asked_for(text: str, entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 
 def _lines(entries: Iterable[Entry], length: int) -> list[str]:
-    rows = {entry.name: _flat(entry.description, length) for entry in entries if entry.by_model}
+    rows = {entry.name: _flat(_said(entry), length) for entry in entries if entry.by_model}
     return [f"- `{name}`: {rows[name]}" for name in sorted(rows)]
+
+
+def _said(entry: Entry) -> str:
+    """Its description, and after it what else its author wrote in front."""
+    extra = _flat("; ".join(f"{key}: {value}" for key, value in entry.extra), _EXTRA_LENGTH)
+    return f"{entry.description} ({extra})" if entry.extra else entry.description
 
 
 def _flat(text: str, length: int) -> str:
