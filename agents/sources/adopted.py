@@ -1,0 +1,102 @@
+"""The agent's adopted skills that are on demand, each in the version its owner pinned, private ones opened."""
+
+import json
+from collections.abc import Mapping
+
+from agents.engine import disclosure
+from agents.engine.disclosure import Entry
+from agents.models import AdoptedSkill, Agent
+from agents.sources.listing import Listing, Report, SkillNotFoundError, SkillsError
+from marketplace import signing
+from marketplace.models import ArchivedEvent, Identity
+from marketplace.protocol import kinds, templates
+from marketplace.protocol.events import Address, Event
+from marketplace.protocol.skills import SkillSpec, read_skill
+from marketplace.protocol.vocabulary import VARIABLES
+
+
+def skill_of(agent: Agent, event: Event) -> SkillSpec | None:
+    """None for a private skill of another key, and for one that cannot be read."""
+    plaintext = None
+    if event.kind == kinds.PRIVATE_SKILL:
+        if event.pubkey != agent.identity.pubkey:
+            return None
+        try:
+            plaintext = signing.decrypt(agent.identity, event.content)
+        except (ValueError, signing.NotHeld):
+            return None
+    spec = read_skill(event, plaintext)
+    return spec if spec.readable else None
+
+
+def instructions(spec: SkillSpec) -> str:
+    """What a model reads of a skill that it asked for: its sections in order, variables as what they stand for.
+
+    They are not filled in: that would send the admin's notes along with every skill that names them.
+    """
+    sections = templates.sections(spec.template)
+    texts = [one.text if one.role == "system" else f"{one.role}:\n{one.text}" for one in sections]
+    return templates.expand_with("\n\n".join(texts), lambda name: f"[{VARIABLES.get(name, name)}]").text
+
+
+class AdoptedSource:
+    """Two queries a listing, a third where a skill follows its author."""
+
+    name = "adopted skills"
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+
+    def list_skills(self) -> Listing:
+        rows = self._rows()
+        events = ArchivedEvent.objects.in_bulk([row.pinned_event for row in rows.values() if row.on_demand])
+        own = self._own_keys(rows)
+        entries, reports = list[Entry](), list[Report]()
+        for name, row in rows.items():
+            if not row.on_demand:
+                continue
+            archived = events.get(row.pinned_event)
+            spec = skill_of(self.agent, Event.from_dict(json.loads(archived.raw))) if archived else None
+            if spec is None:
+                reports.append(Report(name, row.address, 0, "Its pinned version is not here, or cannot be read."))
+            elif spec.action == "template":
+                reports.append(Report(name, row.address, 0, "It fills in a text without a model: nothing to load."))
+            else:
+                entries.append(_entry(name, row, spec, own))
+        return Listing(tuple(entries), tuple(reports))
+
+    def load_skill(self, name: str) -> Entry:
+        entries = {entry.name: entry for entry in self.list_skills().entries}
+        if name not in entries:
+            raise SkillNotFoundError(name, sorted(entries))
+        return entries[name]
+
+    def read_file(self, name: str, path: str) -> str:
+        self.load_skill(name)
+        hint = "All of it is in its instructions."
+        raise SkillsError(f'skill "{name}" has no files', skill_name=name, path=path, hint=hint)
+
+    def _rows(self) -> Mapping[str, AdoptedSkill]:
+        """By the name each goes by. Named among all of the list, so that a switch of one renames no other."""
+        rows = [row for row in AdoptedSkill.objects.filter(agent=self.agent) if Address.parse(row.address)]
+        parts = [row.address.split(":", 2) for row in rows]
+        return dict(zip(disclosure.names((d, pubkey) for _, pubkey, d in parts), rows, strict=True))
+
+    def _own_keys(self, rows: Mapping[str, AdoptedSkill]) -> frozenset[str]:
+        if not any(row.follow and row.on_demand for row in rows.values()):
+            return frozenset()
+        return frozenset(Identity.objects.filter(user=self.agent.owner_id).values_list("pubkey", flat=True))
+
+
+def _entry(name: str, row: AdoptedSkill, spec: SkillSpec, own: frozenset[str]) -> Entry:
+    said = dict(spec.extra_content) | {tag[0]: tag[1] for tag in spec.extra_tags if len(tag) > 1}
+    return Entry(
+        name,
+        spec.description,
+        instructions(spec),
+        by_model=said.get("disable-model-invocation", "").strip('"').lower() != "true",
+        by_user=said.get("user-invocable", "").strip('"').lower() != "false",
+        version=row.pinned_event,
+        # A skill that follows its author comes in versions that nobody has looked at.
+        foreign=row.follow and row.address.split(":", 2)[1] not in own,
+    )
