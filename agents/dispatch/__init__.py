@@ -12,13 +12,27 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
 from agents.dispatch.announcing import announce, announce_after_commit, room
+from agents.dispatch.approving import decide, decide_all
+from agents.dispatch.children import child, wake_parent
 from agents.dispatch.limiting import situation
+from agents.dispatch.talking import follow
 from agents.engine import limits
 from agents.models import Agent, HeldBack, Run, Step, Trigger
 from marketplace.protocol.events import Address, Event
 from marketplace.protocol.triggers import Occasion, delivery_key, read_trigger
 
-__all__ = ["again", "announce", "anyway", "chained", "decide", "manual", "room", "runs_for"]
+__all__ = [
+    "again",
+    "announce",
+    "anyway",
+    "chained",
+    "child",
+    "decide",
+    "decide_all",
+    "manual",
+    "room",
+    "runs_for",
+]
 
 FLOOD = 5  # suppressed runs of one trigger, minute and reason that get a row; the rest are counted
 REPLY_WITHIN = timedelta(days=1)  # how long after a publication an answer to it still carries its depth
@@ -48,6 +62,8 @@ def chained(parent: Run, now: datetime) -> list[Run]:
         "status": parent.status,
         "output": parent.output,
     }
+    follow(parent, now)
+    wake_parent(parent, now)
     occasion = Occasion("chain", parent.pk, int(now.timestamp()), payload=payload, depth=parent.depth + 1)
     return runs_for(occasion, now)
 
@@ -98,17 +114,6 @@ def again(run: Run, now: datetime, key: str) -> Run:
         return Run.objects.get(**own)
     announce_after_commit([run.pk], now)
     return run
-
-
-def decide(step: Step, approved: bool, now: datetime) -> bool:
-    """The owner's word on a call that waits for it: the run goes on. Whether it was still waiting."""
-    with transaction.atomic():
-        waiting = Run.objects.filter(pk=step.run_id, status=Run.Status.WAITING)
-        if not step.decide(approved) or not waiting.update(waiting_until=now, reason="", reason_words=""):
-            transaction.set_rollback(True)
-            return False
-        announce_after_commit([step.run_id], now)
-    return True
 
 
 def _asked(occasion: Occasion) -> list[Trigger]:
@@ -197,7 +202,10 @@ def _serialise() -> None:
 
 def _input(occasion: Occasion) -> dict[str, Any]:
     event = occasion.event.to_dict() if occasion.event else None
-    return {"event": event, "relay": occasion.relay, "payload": occasion.payload}
+    said = {"event": event, "relay": occasion.relay, "payload": occasion.payload}
+    if occasion.kind == "webhook":
+        said |= {"payload": occasion.payload["body"], "arguments": occasion.payload["arguments"]}
+    return said
 
 
 def _rows(trigger: Trigger, reason: str, now: datetime) -> int:

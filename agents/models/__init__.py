@@ -3,7 +3,11 @@
 from agents.models.adoptions import AdoptedSkill
 from agents.models.agents import Agent, ProviderKey
 from agents.models.budgets import Budget, Reservation
+from agents.models.changes import Change
+from agents.models.conversations import Conversation, IgnoredMessage
+from agents.models.hooks import Delivery, Hook, UnknownCall
 from agents.models.memory import Memory
+from agents.models.prices import OwnModel
 from agents.models.runs import HeldBack, Run
 from agents.models.steps import Step
 from agents.models.triggers import Trigger
@@ -12,11 +16,18 @@ __all__ = [
     "AdoptedSkill",
     "Agent",
     "Budget",
+    "Change",
+    "Conversation",
+    "Delivery",
     "HeldBack",
+    "Hook",
+    "IgnoredMessage",
     "Memory",
+    "OwnModel",
     "ProviderKey",
     "Reservation",
     "Run",
     "Step",
     "Trigger",
+    "UnknownCall",
 ]

@@ -28,6 +28,12 @@ class Agent(models.Model):
     seed = models.BigIntegerField(null=True, blank=True)
     grants = models.JSONField(default=list, blank=True)  # tool names
     dm_recipients = models.JSONField(default=list, blank=True)  # hex keys besides the admin
+    model_choices = models.JSONField(default=list, blank=True)  # what it may set its own model to, besides aliases
+    public_skills = models.BooleanField(default=False)  # whether skills it makes may be public
+    self_change = models.BooleanField(default=False)  # whether it changes its skills, triggers and model unasked
+    talkers = models.JSONField(default=list, blank=True)  # hex keys that it obeys by direct message, besides the admin
+    dm_since = models.BigIntegerField(default=0)  # unix seconds; no direct message before it is answered
+    dms_ignored = models.PositiveIntegerField(default=0)  # direct messages of everybody else, and forged ones
     relays = models.JSONField(default=list, blank=True)  # empty means the site's
     limits = models.JSONField(default=dict, blank=True)  # overrides of the site's limits by name
     usage_rules = models.TextField(null=True, blank=True)

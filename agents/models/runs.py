@@ -5,10 +5,11 @@ import time
 from datetime import datetime, timedelta
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Coalesce
 
 from agents.models.agents import Agent
+from agents.models.conversations import Conversation
 from agents.models.money import MoneyField
 from agents.models.triggers import Trigger
 from marketplace.models import User
@@ -41,11 +42,13 @@ class RunQuerySet(models.QuerySet["Run"]):
         return rows, (rows[-1].created_at, rows[-1].pk) if more else None
 
     def claimable(self, now: datetime) -> "RunQuerySet":
-        """Queued, due again after waiting, or left behind by a worker that died."""
+        """Queued, due again after waiting, or left behind by a worker that died; turns of a talk one by one."""
+        before = Run.objects.filter(conversation=OuterRef("conversation"), turn__lt=OuterRef("turn")).open()
         return self.filter(
+            ~Exists(before),
             Q(status=Run.Status.QUEUED)
             | Q(status=Run.Status.WAITING, waiting_until__lte=now)
-            | Q(status=Run.Status.RUNNING, lease_until__lt=now)
+            | Q(status=Run.Status.RUNNING, lease_until__lt=now),
         )
 
 
@@ -62,7 +65,7 @@ class Run(models.Model):
         SUPPRESSED = "suppressed"
 
     FINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELLED, Status.SUPPRESSED})
-    HEAVY = ("input", "overrides", "parameters", "request", "warnings", "output")  # what lists do not show
+    HEAVY = ("input", "overrides", "parameters", "request", "disclosure", "warnings", "output")  # what lists do not show
     MAX_DELIVERIES = 3  # a run that kills its worker this often is parked
     LEASE = timedelta(seconds=60)
 
@@ -80,6 +83,8 @@ class Run(models.Model):
     overrides = models.JSONField(default=dict)  # this run's own parameters
     depth = models.PositiveSmallIntegerField(default=0)
     parent = models.ForeignKey("self", models.SET_NULL, null=True, related_name="children")
+    conversation = models.ForeignKey(Conversation, models.SET_NULL, null=True, related_name="turns")
+    turn = models.PositiveIntegerField(default=0)  # its place in the conversation, from 1; 0: in none
 
     status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
     reason = models.CharField(max_length=40, default="")  # short word, e.g. cooldown
@@ -97,6 +102,7 @@ class Run(models.Model):
     rule = models.CharField(max_length=10, default="")  # context rule applied
     parameters = models.JSONField(default=dict)  # name -> {"value","origin"}
     request = models.JSONField(default=dict)  # the exact first request
+    disclosure = models.JSONField(default=dict)  # skills on demand: listed, invoked, loaded, read, and their tokens
     warnings = models.JSONField(default=list)
     output = models.TextField(default="")
     model = models.CharField(max_length=200, default="")  # that served the last answer
@@ -117,6 +123,9 @@ class Run(models.Model):
             ),
             models.UniqueConstraint(
                 fields=["agent", "occasion_key"], name="one_manual_run_per_key", condition=Q(trigger_kind="manual")
+            ),
+            models.UniqueConstraint(
+                fields=["conversation", "turn"], name="one_run_per_turn", condition=Q(conversation__isnull=False)
             ),
         ]
         indexes = [

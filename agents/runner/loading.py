@@ -14,13 +14,15 @@ from agents.engine import params
 from agents.engine.context import SKILL_TOKENS, ContextInput, Message, SkillText
 from agents.models import AdoptedSkill, Agent, Run
 from agents.runner.errors import Fails
+from agents.sources import Disclosed, disclose
+from agents.sources.adopted import skill_of
 from agents.tools import TOOLS
-from marketplace import signing
 from marketplace.models import ArchivedEvent
-from marketplace.protocol import kinds
 from marketplace.protocol.events import Event
 from marketplace.protocol.parameters import RunParams
-from marketplace.protocol.skills import SkillSpec, read_skill
+from marketplace.protocol.skills import SkillSpec
+
+MOST_TURNS = 100  # of a conversation that are read for the next one
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ def prepared(agent: Agent | None, spec: SkillSpec | None, own: RunParams, *, tri
         own,
         site_llm=settings.DEFAULT_LLM,
     )
+    if spec is not None and spec.rule == "full" and resolved["tools"].origin == "default":
+        resolved["tools"] = params.Resolved(False, "default")  # such a template has the tools it names, and no others
     grants, limits = (agent.grants, agent.limits) if agent else ((), {})
     granted, in_vain = params.allowed_tools(grants, resolved["tools"].value, tuple(TOOLS))
     most = limits.get("skill_tokens") if isinstance(limits, dict) else None
@@ -75,8 +79,14 @@ def context_input(
     event: str | None,
     arguments: Mapping[str, str],
     history: tuple[Message, ...] = (),
+    disclosed: Disclosed | None = None,
 ) -> ContextInput:
-    """All that a context is made of, apart from what tools say for its variables: for a run and a preview alike."""
+    """All that a context is made of, apart from what tools say for its variables: for a run and a preview alike.
+
+    Without `disclosed` it is what a run by hand, in no conversation, would be told of skills on demand.
+    """
+    if disclosed is None:
+        disclosed = disclose(agent, loaded.granted, message, mark)
     return ContextInput(
         mark=mark,
         soul=agent.soul if agent else "",
@@ -86,6 +96,10 @@ def context_input(
         message=message,
         event=event,
         history=history,
+        catalogue=disclosed.catalogue,
+        replacement=disclosed.replacement,
+        by_name=tuple((one.name, one.text) for one in disclosed.invoked),
+        remarks=disclosed.warnings,
         skill_tokens=loaded.skill_tokens,
         count=llm.count,
     )
@@ -116,20 +130,6 @@ def load_skill(agent: Agent, event_id: str) -> SkillSpec | None:
     return skill_of(agent, Event.from_dict(json.loads(row.raw))) if row else None
 
 
-def skill_of(agent: Agent, event: Event) -> SkillSpec | None:
-    """None for a private skill of another key, and for one that cannot be read."""
-    plaintext = None
-    if event.kind == kinds.PRIVATE_SKILL:
-        if event.pubkey != agent.identity.pubkey:
-            return None
-        try:
-            plaintext = signing.decrypt(agent.identity, event.content)
-        except (ValueError, signing.NotHeld):
-            return None
-    spec = read_skill(event, plaintext)
-    return spec if spec.readable else None
-
-
 def adopted(agent: Agent) -> tuple[SkillText, ...]:
     """The always-on skills in list order, each in its pinned version; two queries."""
     rows = list(AdoptedSkill.objects.filter(agent=agent, on_demand=False).exclude(pinned_event=""))
@@ -148,8 +148,31 @@ def skill_text(spec: SkillSpec, address: str) -> SkillText:
 
 
 def history(run: Run) -> tuple[Message, ...]:
-    """The conversation the run belongs to; a single run has none."""
-    return tuple(Message(row["role"], row["content"]) for row in run.input.get("history", ()))
+    """Earlier turns of the conversation that got an answer, in order; the context keeps the newest that fit.
+
+    Only turns before this one, which have all ended: a run that is taken up again is composed the same.
+    """
+    if run.conversation_id is None:
+        return tuple(Message(row["role"], row["content"]) for row in run.input.get("history", ()))
+    turns = Run.objects.filter(conversation=run.conversation_id, turn__lt=run.turn, status=Run.Status.SUCCEEDED)
+    said = turns.order_by("-turn").values_list("input__message", "output")[:MOST_TURNS]
+    pairs = ((Message("user", asked or ""), Message("assistant", answer)) for asked, answer in reversed(said) if answer)
+    return tuple(message for pair in pairs for message in pair)
+
+
+def told_before(run: Run) -> dict[str, Any] | None:
+    """What the newest earlier turn of the conversation told of skills on demand; None for a single run."""
+    if run.conversation_id is None:
+        return None
+    turns = Run.objects.filter(conversation=run.conversation_id, turn__lt=run.turn).exclude(disclosure={})
+    found: dict[str, Any] | None = turns.order_by("-turn").values_list("disclosure", flat=True).first()
+    return found
+
+
+def typed(run: Run) -> str | None:
+    """The words that a person wrote to this very run: not an event's, a webhook's, or those of another run."""
+    direct = run.trigger_kind == "manual" and run.parent_id is None and run.depth == 0
+    return run.input.get("message") if direct else None
 
 
 def mark(run: Run) -> str:
