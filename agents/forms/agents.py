@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 
+from agents.engine.disclosure import SHORTEST_DESCRIPTION, USAGE_RULES
 from agents.forms.fields import LONGEST_TEXT, Key, Lines, SecretsRefused, address, choose, public_key
 from agents.models import Agent
 from marketplace.models import Identity
@@ -66,6 +67,20 @@ class AgentForm(SecretsRefused, forms.ModelForm):  # type: ignore[type-arg]
         help_text="One npub a line, besides the admin.",
         widget=forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}),
     )
+    hidden_skills = Lines(
+        label="Hidden skills",
+        required=False,
+        max_length=5_000,
+        help_text="Names of skills on demand, one a line, that this agent can neither see nor load.",
+        widget=forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}),
+    )
+    catalog_length = forms.IntegerField(
+        label="Characters of a description in the catalogue",
+        required=False,
+        min_value=SHORTEST_DESCRIPTION,
+        max_value=10_000,
+        help_text="Of each skill on demand, in every request. Empty: the site's.",
+    )
     day = forms.DecimalField(
         label="Budget a day, US dollars", required=False, min_value=0, max_value=1_000_000, decimal_places=6
     )
@@ -89,6 +104,7 @@ class AgentForm(SecretsRefused, forms.ModelForm):  # type: ignore[type-arg]
             "max_tokens": "Empty: 4,096.",
             "temperature": "0 to 2. Empty: the model's own.",
             "seed": "For answers that can be repeated, where the provider can.",
+            "usage_rules": "What a model is told about them after their catalogue. Empty: nothing.",
         }
         widgets = {
             "soul": forms.Textarea(attrs={"rows": 10, "class": "mono"}),
@@ -99,6 +115,11 @@ class AgentForm(SecretsRefused, forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.initial["aliases"] = [f"{name} = {chain}" for name, chain in self.instance.aliases.items()]
+        if self.instance.usage_rules is None:
+            self.initial["usage_rules"] = USAGE_RULES
+        limits = self.instance.limits if isinstance(self.instance.limits, dict) else {}
+        self.initial["hidden_skills"] = limits.get("hidden_skills", [])
+        self.initial["catalog_length"] = limits.get("catalogDescriptionMaxLength")
         self.initial["dm_recipients"] = [nip19.encode_npub(key) for key in self.instance.dm_recipients]
 
     def clean_soul(self) -> str:
@@ -118,6 +139,23 @@ class AgentForm(SecretsRefused, forms.ModelForm):  # type: ignore[type-arg]
         if value is not None and not 1 <= value <= 1_000_000:
             raise forms.ValidationError("Between 1 and 1,000,000.")
         return value
+
+    def clean_usage_rules(self) -> str | None:
+        """None where they are the site's own words, so that better ones reach this agent too."""
+        if "usage_rules" not in self.data:
+            return self.instance.usage_rules
+        text = " ".join((self.cleaned_data["usage_rules"] or "").split())
+        return None if text == USAGE_RULES else self.cleaned_data["usage_rules"] or ""
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        limits = dict(self.instance.limits) if isinstance(self.instance.limits, dict) else {}
+        for name, field in {"hidden_skills": "hidden_skills", "catalogDescriptionMaxLength": "catalog_length"}.items():
+            limits.pop(name, None)
+            if cleaned.get(field):
+                limits[name] = cleaned[field]
+        self.instance.limits = limits
+        return cleaned
 
     def clean_aliases(self) -> dict[str, str]:
         found: dict[str, str] = {}

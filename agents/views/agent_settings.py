@@ -47,7 +47,7 @@ def _limits(own: Agent) -> dict[str, Decimal]:
 
 @transaction.atomic
 def _save(own: Agent, form: AgentForm) -> None:
-    own.save(update_fields=list(form.Meta.fields))
+    own.save(update_fields=[*form.Meta.fields, "limits"])
     for period in PERIODS:
         Budget.objects.put(own, Budget.Scope.AGENT, "", period, form.cleaned_data[period])
 

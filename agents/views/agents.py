@@ -24,6 +24,7 @@ from agents.forms import AgentNewForm
 from agents.models import AdoptedSkill, Agent, Budget, Reservation, Run, Trigger
 from agents.models.allowances import allowances, period_start
 from agents.models.money import MoneyField
+from agents.tools import ondemand
 from agents.views.current import KEY, own_agent
 from marketplace import signing
 from marketplace.models import Identity, User
@@ -173,7 +174,10 @@ def _make(user: User, form: AgentNewForm) -> Agent:
     identity = form.spare.get(key) or signing.create_identity(
         user, name, form.cleaned_data["nsec"] if key == "paste" else None
     )
-    made = Agent.objects.create(owner=user, identity=identity, name=name, slug=free_slug(user, name))
+    # What only reads the agent's own skills is no right that anybody misses at first.
+    made = Agent.objects.create(
+        owner=user, identity=identity, name=name, slug=free_slug(user, name), grants=list(ondemand.NAMES)
+    )
     Budget.objects.create(agent=made, period="day", limit=FIRST_BUDGET)
     return made
 

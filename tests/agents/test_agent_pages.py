@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from agents.engine.disclosure import USAGE_RULES
 from agents.models import Agent, Budget, ProviderKey, Run, Trigger
 from agents.tools import TOOLS
 from marketplace import signing
@@ -42,7 +43,7 @@ def test_a_new_agent_has_a_key_no_rights_and_a_dollar_a_day(alice: User, client:
     response = client.post("/agents/new/", {"name": "Späher 日本", "key": "new"})
     made = Agent.objects.get(owner=alice)
     assert response["Location"].endswith("/settings/") and made.slug == "späher-日本"
-    assert made.grants == [] and Budget.objects.get(agent=made).limit == Decimal(1)
+    assert made.grants == ["read_skill_file", "skill"] and Budget.objects.get(agent=made).limit == Decimal(1)
     assert made.identity.sealed and client.get(response["Location"]).status_code == 200
     assert client.session["agent"] == made.pk
 
@@ -168,6 +169,34 @@ def test_a_provider_key_goes_in_and_never_comes_out(own: Agent, client: Client) 
     assert bad.status_code == 422 and b"sk-very" not in bad.content
     client.post(f"/agents/scout/keys/{row.pk}/remove/")
     assert not ProviderKey.objects.exists()
+
+
+def test_the_rules_for_skills_on_demand_are_the_sites_the_owners_or_none(own: Agent, client: Client) -> None:
+    page = client.get("/agents/scout/settings/").content.decode()
+    assert "call the `skill` tool with the exact" in page
+    for sent, kept in ((USAGE_RULES, None), ("Only on Mondays.", "Only on Mondays."), ("", "")):
+        client.post("/agents/scout/settings/", settings_of(own, usage_rules=sent))
+        own.refresh_from_db()
+        assert own.usage_rules == kept
+    client.post("/agents/scout/settings/", settings_of(own))  # a form without the field leaves it alone
+    own.refresh_from_db()
+    assert own.usage_rules == ""
+
+
+def test_what_is_hidden_and_how_long_descriptions_are_is_kept_beside_other_limits(own: Agent, client: Client) -> None:
+    Agent.objects.filter(pk=own.pk).update(limits={"skill_tokens": 100})
+    client.post("/agents/scout/settings/", settings_of(own, hidden_skills="a\nb\n", catalog_length="40"))
+    own.refresh_from_db()
+    assert own.limits == {"skill_tokens": 100, "hidden_skills": ["a", "b"], "catalogDescriptionMaxLength": 40}
+    page = client.get("/agents/scout/settings/").content.decode()
+    assert "a\nb</textarea>" in page and 'value="40"' in page
+    wrong = client.post("/agents/scout/settings/", settings_of(own, hidden_skills="c", catalog_length="2"))
+    assert wrong.status_code == 422 and "c</textarea>" in wrong.content.decode()
+    own.refresh_from_db()
+    assert own.limits["hidden_skills"] == ["a", "b"]
+    client.post("/agents/scout/settings/", settings_of(own))
+    own.refresh_from_db()
+    assert own.limits == {"skill_tokens": 100}
 
 
 def test_grants_show_each_tools_risk_and_take_only_what_exists(own: Agent, client: Client) -> None:

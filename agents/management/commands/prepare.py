@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 
 from agents.models import Agent, Budget
+from agents.tools import ondemand
 from marketplace import signing
 from marketplace.models import User
 
@@ -22,6 +23,7 @@ GRANTS = [
     "nostr_admin_notes",
     "nostr_admin_relays",
     "skill_search",
+    *ondemand.NAMES,
 ]
 
 
