@@ -53,4 +53,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tools/chips/", preview.tool_chips, name="tool_chips"),
     path("agents/<str:slug>/skills/", agent_skills.agent_skills, name="agent_skills"),
     path("agents/<str:slug>/skills/pin/", agent_skills.skill_pin, name="skill_pin"),
+    path("agents/<str:slug>/skills/demand/", agent_skills.skill_demand, name="skill_demand"),
 ]

@@ -194,9 +194,14 @@ def asked_for(text: str, entries: Sequence[Entry]) -> tuple[Entry, ...]:
     return tuple(known[name] for name in named if name in known)
 
 
+def line(entry: Entry, length: int = DESCRIPTION_LENGTH) -> str:
+    """What the catalogue says of one skill, which is all that it costs until it is loaded."""
+    return f"- `{entry.name}`: {_flat(_said(entry), length)}"
+
+
 def _lines(entries: Iterable[Entry], length: int) -> list[str]:
-    rows = {entry.name: _flat(_said(entry), length) for entry in entries if entry.by_model}
-    return [f"- `{name}`: {rows[name]}" for name in sorted(rows)]
+    rows = {entry.name: line(entry, length) for entry in entries if entry.by_model}
+    return [rows[name] for name in sorted(rows)]
 
 
 def _said(entry: Entry) -> str:
@@ -208,8 +213,8 @@ def _said(entry: Entry) -> str:
 def _flat(text: str, length: int) -> str:
     """One line, so that a description cannot add lines of its own; capped with a sign that it was."""
     length = max(length, SHORTEST_DESCRIPTION)
-    line = " ".join(text.split()).replace("<", "‹").replace(">", "›")
-    return line if len(line) <= length else f"{line[: length - 1]}…"
+    flat = " ".join(text.split()).replace("<", "‹").replace(">", "›")
+    return flat if len(flat) <= length else f"{flat[: length - 1]}…"
 
 
 def _reminder(*parts: str) -> str:

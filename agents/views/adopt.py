@@ -15,8 +15,11 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
 
 from agents import arming
+from agents.engine import disclosure
 from agents.models import AdoptedSkill, Agent, Trigger
+from agents.sources.carrying import Carried
 from agents.tools import TOOLS, Tool
+from agents.views.agent_skills import cost_of, grant_loading
 from agents.views.current import current_agent
 from marketplace import publish, signing
 from marketplace.models import Identity, Publication, Skill, User
@@ -84,6 +87,13 @@ class Offer:
             return ""
 
     @property
+    def cost(self) -> Carried:
+        """What carrying it costs in every request, always on or on demand."""
+        if self.agent is None or self.spec is None:
+            return Carried()
+        return cost_of(self.agent, self.spec, disclosure.names([(self.skill.d, self.skill.pubkey)])[0])
+
+    @property
     def relays(self) -> list[str]:
         return publish.write_relays(self.agent.identity) if self.agent else []
 
@@ -123,8 +133,11 @@ def _adopt(request: HttpRequest, offer: Offer, agent: Agent, seen: str) -> None:
     with transaction.atomic():
         agent.grants = sorted({*before, *(name for name in request.POST.getlist("grant") if name in asked)})
         agent.save(update_fields=["grants"])
+        on_demand = request.POST.get("carry") == "demand"
+        if on_demand:
+            grant_loading(agent)
         last = AdoptedSkill.objects.filter(agent=agent).count()
-        defaults = {"pinned_event": seen, "position": last}
+        defaults = {"pinned_event": seen, "position": last, "on_demand": on_demand}
         row, made = AdoptedSkill.objects.get_or_create(agent=agent, address=address, defaults=defaults)
     now = timezone.now()
     try:

@@ -2,18 +2,24 @@
 
 import json
 from dataclasses import dataclass
-from typing import cast
 
 from django.contrib.auth.decorators import login_required
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
-from agents import arming, llm
+from agents import arming
+from agents.engine import disclosure
+from agents.engine.context import SKILL_TOKENS
+from agents.engine.disclosure import Entry
 from agents.models import AdoptedSkill, Agent, Trigger
-from marketplace.models import ArchivedEvent, Author, Skill, User
-from marketplace.protocol import kinds, nip19, templates
+from agents.sources.carrying import Carried, carried, catalogue
+from agents.sources.disclosing import TOOL, description_length
+from agents.views.current import own_agent
+from marketplace.models import ArchivedEvent, Author, Skill
+from marketplace.protocol import kinds, nip19
 from marketplace.protocol.events import Address, Event
 from marketplace.protocol.skills import SkillSpec, read_skill
 
@@ -28,7 +34,8 @@ class Line:
     spec: SkillSpec | None
     skill: Skill | None
     trigger: Trigger | None
-    tokens: int
+    name: str  # it goes by, for a model
+    cost: Carried
 
     @property
     def naddr(self) -> str:
@@ -40,33 +47,63 @@ class Line:
         return bool(self.skill and self.row.pinned_event and self.skill.event_id != self.row.pinned_event)
 
 
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Tokens per request of all adopted skills: as they are set, and as they could be."""
+
+    now: int
+    always: int
+    on_demand: int
+
+
 @login_required
 @require_GET
 def agent_skills(request: HttpRequest, slug: str) -> HttpResponse:
-    agent = _own(request, slug)
+    agent = own_agent(request, slug)
     lines = _lines(agent)
-    return render(
-        request,
-        "agents/agent_skills.html",
-        {"agent": agent, "lines": lines, "tokens": sum(line.tokens for line in lines)},
-    )
+    context = {
+        "agent": agent,
+        "tab": "agent_skills",
+        "lines": lines,
+        "totals": _totals(agent, lines),
+        "unseen": TOOL not in agent.grants and any(line.row.on_demand for line in lines),
+    }
+    return render(request, "agents/agent_skills.html", context)
+
+
+@login_required
+@require_POST
+def skill_demand(request: HttpRequest, slug: str) -> HttpResponse:
+    """Always on or on demand, for one skill (`address`) or for all; on demand grants the tool that loads skills."""
+    agent = own_agent(request, slug)
+    rows = AdoptedSkill.objects.filter(agent=agent)
+    if "address" in request.POST:
+        rows = rows.filter(pk=get_object_or_404(rows, address=request.POST["address"].replace("\x00", "")).pk)
+    on_demand = request.POST.get("carry") == "demand"
+    with transaction.atomic():
+        rows.update(on_demand=on_demand)
+        if on_demand:
+            grant_loading(agent)
+    return redirect("agent_skills", agent.slug)
+
+
+def grant_loading(agent: Agent) -> None:
+    """Skills on demand are seen only with the tool that loads them."""
+    if TOOL not in agent.grants:
+        agent.grants = sorted([*agent.grants, TOOL])
+        agent.save(update_fields=["grants"])
 
 
 @login_required
 @require_POST
 def skill_pin(request: HttpRequest, slug: str) -> HttpResponse:
     """Accept the version the owner looked at; it runs from now on, with the rights it had."""
-    agent = _own(request, slug)
+    agent = own_agent(request, slug)
     row = get_object_or_404(AdoptedSkill, agent=agent, address=request.POST.get("address", ""))
     seen = request.POST.get("event", "")
     if seen and arming.current_versions({row.address}).get(row.address) == seen:
         arming.pin(agent, row.address, seen, timezone.now())
     return redirect("agent_skills", agent.slug)
-
-
-def _own(request: HttpRequest, slug: str) -> Agent:
-    agents = Agent.objects.of(cast(User, request.user)).select_related("identity")
-    return get_object_or_404(agents, slug=slug)
 
 
 def _lines(agent: Agent) -> list[Line]:
@@ -77,23 +114,35 @@ def _lines(agent: Agent) -> list[Line]:
     skills = {skill.address: skill for skill in Skill.objects.filter(pubkey__in=authors)}
     triggers = {trigger.address: trigger for trigger in Trigger.objects.filter(agent=agent)}
     specs = _specs(agent, [row.pinned_event for row in rows])
+    called = disclosure.names((address.d, address.pubkey) for address in addresses.values())
     lines = []
-    for row in rows:
-        if row.pk not in addresses:
-            continue
+    for row, name in zip((row for row in rows if row.pk in addresses), called, strict=True):
         address, spec = addresses[row.pk], specs.get(row.pinned_event)
-        lines.append(
-            Line(
-                row,
-                address,
-                names.get(address.pubkey) or nip19.short_npub(address.pubkey),
-                spec,
-                skills.get(row.address),
-                triggers.get(row.address),
-                _carried(spec) if spec and not row.on_demand else 0,
-            )
-        )
+        author = names.get(address.pubkey) or nip19.short_npub(address.pubkey)
+        skill, trigger = skills.get(row.address), triggers.get(row.address)
+        cost = cost_of(agent, spec, name) if spec else Carried()
+        lines.append(Line(row, address, author, spec, skill, trigger, name, cost))
     return lines
+
+
+def cost_of(agent: Agent, spec: SkillSpec, name: str) -> Carried:
+    most = agent.limits.get("skill_tokens") if isinstance(agent.limits, dict) else None
+    most = most if type(most) is int and most > 0 else SKILL_TOKENS
+    return carried(spec, name, most, description_length(agent))
+
+
+def _totals(agent: Agent, lines: list[Line]) -> Totals:
+    """The list of skills on demand is counted with the words around it, which come once."""
+    listed = [line for line in lines if line.cost.line]
+    length = description_length(agent)
+    entries = {line.row.pk: Entry(line.name, line.spec.description) for line in listed if line.spec}
+    on_demand = [entries[line.row.pk] for line in listed if line.row.on_demand]
+    kept = sum(line.cost.always for line in lines if not line.row.on_demand)
+    return Totals(
+        kept + catalogue(on_demand, agent.usage_rules, length),
+        sum(line.cost.always for line in lines),
+        catalogue(entries.values(), agent.usage_rules, length),
+    )
 
 
 def _specs(agent: Agent, ids: list[str]) -> dict[str, SkillSpec]:
@@ -105,11 +154,3 @@ def _specs(agent: Agent, ids: list[str]) -> dict[str, SkillSpec]:
         elif own := arming.pinned_spec(agent, row.pk):
             found[row.pk] = own
     return found
-
-
-def _carried(spec: SkillSpec) -> int:
-    """Tokens it adds to every context that composes: its system sections (engine rule), none for its own modes."""
-    if spec.rule in {"full", "override"} or spec.action == "template":
-        return 0
-    texts = [section.text for section in templates.sections(spec.template) if section.role == "system"]
-    return sum(map(llm.count, texts))
