@@ -9,11 +9,13 @@ from ninja import Router
 from agents.api.auth import reads
 from agents.api.budgets import router as budgets_router
 from agents.api.costs import router as costs_router
+from agents.api.ledger import router as ledger_router
 from agents.api.runs import router as runs_router
 from agents.api_preview import router as preview_router
 
 router = Router()
 router.add_router("/runs", runs_router, auth=reads)
+router.add_router("/runs", ledger_router, auth=reads)
 router.add_router("/costs", costs_router, auth=reads)
 router.add_router("/budgets", budgets_router, auth=reads)
 router.add_router("", preview_router, auth=reads)

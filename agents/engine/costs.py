@@ -45,6 +45,11 @@ class Price:
     version: str = ""  # of the price table
     tiers: tuple[Tier, ...] = ()  # by `above`, ascending
 
+    def per_million(self) -> dict[str, str]:
+        """As people say prices: US dollars per million tokens of each class, all digits."""
+        classes = {"input": self.input, "cached": self.cached, "output": self.output, "reasoning": self.reasoning}
+        return {name: _plain(one * 1_000_000) for name, one in classes.items() if one is not None}
+
     def at(self, prompt_tokens: int) -> "Price":
         """The price of a request with so many tokens in its prompt."""
         for tier in reversed(self.tiers):
@@ -55,6 +60,23 @@ class Price:
 
 
 FREE = Price(ZERO, ZERO, version="free")
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """What a model without a known price is taken to cost: counts against budgets, and is part of no total."""
+
+    version: str
+    per_call: Decimal | None = None  # at most so much, whatever the call uses
+    rates: Price | None = None
+
+    def worst(self, input_tokens: int, max_tokens: int) -> Decimal | None:
+        """What to reserve before a call."""
+        return self.per_call if self.per_call is not None else worst_case(input_tokens, max_tokens, self.rates)
+
+    def used(self, usage: Usage) -> Decimal | None:
+        """What to settle it at; None where that stays what was reserved."""
+        return None if self.per_call is not None else cost(usage, self.rates)
 
 
 def read_usage(raw: Any) -> Usage:
@@ -102,6 +124,11 @@ def total(amounts: Iterable[Decimal | None]) -> tuple[Decimal, int]:
         else:
             known += amount
     return known, unknown
+
+
+def _plain(value: Decimal) -> str:
+    text = f"{value:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _count(value: Any) -> int | None:

@@ -8,6 +8,7 @@ from agents.llm.endpoints import Endpoint, endpoint_for, is_offline
 from agents.llm.errors import ModelFailed
 from agents.llm.library import warm_up
 from agents.llm.prices import Sizes, price_of, sizes_of
+from agents.llm.terms import Terms
 from agents.llm.tokens import count
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "ModelFailed",
     "Request",
     "Sizes",
+    "Terms",
     "complete",
     "count",
     "endpoint_for",

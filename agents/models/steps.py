@@ -51,6 +51,8 @@ class Step(models.Model):
     cost = MoneyField(null=True)  # None = unknown (or not a model attempt)
     estimated = models.BooleanField(default=False)
     price_version = models.CharField(max_length=60, default="")
+    # What the first model of the chain would have cost for the same usage; None = unknown, or no answer.
+    first_cost = MoneyField(null=True)
 
     objects = StepQuerySet.as_manager()
 

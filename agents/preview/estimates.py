@@ -32,9 +32,11 @@ class Estimate:
 
 def estimates(agent: Agent | None, models: Sequence[str], tokens: int, most: int) -> list[Estimate]:
     """One for each model, in the order of the chain."""
-    # The address without its key: a preview calls nobody.
-    addresses = dict(agent.provider_keys.values_list("provider", "base_url")) if agent and models else {}
-    return [_estimate(llm.Endpoint(model, _address(model, addresses)), tokens, most) for model in models]
+    terms = llm.Terms.of(agent if models else None)
+    # Only what no table names may be free for standing on the owner's own machine: by the address, without its key.
+    unnamed = [model for model in models if terms.price(llm.Endpoint(model)) is None]
+    own = dict(agent.provider_keys.values_list("provider", "base_url")) if agent and unnamed else {}
+    return [_estimate(terms, llm.Endpoint(model, _address(model, own)), tokens, most) for model in models]
 
 
 def _address(model: str, own: Mapping[str, str]) -> str:
@@ -42,8 +44,8 @@ def _address(model: str, own: Mapping[str, str]) -> str:
     return own.get(provider, settings.LLM_BASE_URL if provider == "openai" else "")
 
 
-def _estimate(endpoint: llm.Endpoint, tokens: int, most: int) -> Estimate:
-    sizes, price = llm.sizes_of(endpoint.model), llm.price_of(endpoint)
+def _estimate(terms: llm.Terms, endpoint: llm.Endpoint, tokens: int, most: int) -> Estimate:
+    sizes, price = terms.sizes(endpoint.model), terms.price(endpoint)
     room = fallback.room(tokens, most, sizes.window, sizes.most_output)
     return Estimate(
         endpoint.model,

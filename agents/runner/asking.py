@@ -29,10 +29,10 @@ class Asking:
 
     def __init__(self, run: Run, loaded: Loaded, journal: Journal, lease: Lease) -> None:
         self.run, self.loaded, self.journal, self.lease = run, loaded, journal, lease
-        self.attempts = Attempting(run, journal, lease)
         site = run.agent.llm or settings.DEFAULT_LLM
         chain = loaded.parameters["llm"].value or "default"
         self.models = fallback.candidates(chain, run.agent.aliases, site)
+        self.attempts = Attempting(run, journal, lease, self.models[0] if self.models else "")
         self.first = 0
         self.too_small = 0  # tokens: the largest window that a provider has refused this conversation for
         self.schema_tokens = sum(llm.count(json.dumps(schema)) for schema in loaded.schemas)
@@ -99,18 +99,18 @@ class Asking:
             if decision.flag_owner:
                 self._flag(f"{model} did not work ({step.outcome}): {error.message}")
             if step.outcome == "context":
-                self.too_small = max(self.too_small, llm.sizes_of(model).window or 0)
+                self.too_small = max(self.too_small, self.attempts.terms.sizes(model).window or 0)
             return step, None
 
     def _room(self, model: str, tokens: int, wanted: int) -> int | None:
         """Tokens its answer may have; None where the conversation does not fit."""
-        sizes = llm.sizes_of(model)
+        sizes = self.attempts.terms.sizes(model)
         if sizes.window is not None and sizes.window <= self.too_small:
             return None
         return fallback.room(tokens, wanted, sizes.window, sizes.most_output)
 
     def _too_long(self, model: str, turn: int, tokens: int) -> Step:
-        window = llm.sizes_of(model).window or 0
+        window = self.attempts.terms.sizes(model).window or 0
         words = f"Its window of {window:,} tokens is too small for about {tokens:,}; it was not asked."
         return self.attempts.refuse(model, turn, "context", words)
 

@@ -14,14 +14,15 @@ from django.utils import timezone
 
 from agents import llm
 from agents.engine import budgets, costs, fallback, outcomes
-from agents.engine.costs import Usage
+from agents.engine.costs import Price, Usage
 from agents.engine.fallback import Decision, ModelError
 from agents.engine.outcomes import Outcome
 from agents.models import Run, Step
 from agents.models.allowances import allowances
 from agents.runner.errors import Stopped
-from agents.runner.journal import NO_USAGE, Journal, storable
+from agents.runner.journal import NO_USAGE, Journal
 from agents.runner.lease import Lease
+from marketplace.protocol.storable import storable
 
 POLL = 0.3  # seconds between looks at a call that is out: streamed text is written as often
 LOOK = 1.0  # seconds between looks at the run: Stop is noticed as soon
@@ -38,8 +39,10 @@ def _threads() -> ThreadPoolExecutor:
 class Attempting:
     """The attempts of one run."""
 
-    def __init__(self, run: Run, journal: Journal, lease: Lease) -> None:
-        self.run, self.journal, self.lease = run, journal, lease
+    def __init__(self, run: Run, journal: Journal, lease: Lease, first: str = "") -> None:
+        """`first` is the first model of the chain: each answer is told what it would have cost there."""
+        self.run, self.journal, self.lease, self.first = run, journal, lease, first
+        self.terms = llm.Terms.of(run.agent)
         self.streams = run.trigger_kind == "manual"  # somebody may be looking
         self.endpoints: dict[str, llm.Endpoint] = {}
 
@@ -51,13 +54,16 @@ class Attempting:
 
     def begin(self, model: str, turn: int, tokens: int, max_tokens: int, waited: float) -> Step:
         """The attempt's row with its worst case reserved, or a refused one where a budget does not allow it."""
-        price = llm.price_of(self.endpoint(model))
-        worst = costs.worst_case(tokens, max_tokens, price)
+        price = self.terms.price(self.endpoint(model))
+        assumed = self.terms.assumed(model) if price is None else None
+        worst = assumed.worst(tokens, max_tokens) if assumed else costs.worst_case(tokens, max_tokens, price)
         values: dict[str, Any] = {
             "waited_ms": int(waited * 1_000),
-            "input": {"tokens": tokens, "max_tokens": max_tokens},
+            "input": {"tokens": tokens, "max_tokens": max_tokens, "first": self.first},
             "price_version": price.version if price else "",
         }
+        if assumed:
+            values["input"]["assumed"] = assumed.version
         if worst == 0:
             return self.journal.begin(Step.Kind.MODEL, model, turn, **values)
         with transaction.atomic():  # looking and reserving are one: two calls never pass on the same money
@@ -109,22 +115,30 @@ class Attempting:
         response = storable(answer.response)
         outcome = outcomes.read(response, max_tokens)
         usage = costs.read_usage(answer.usage)
-        price = llm.price_of(self.endpoint(step.name), answer.served)
+        price = self.terms.price(self.endpoint(step.name), answer.served)
+        cost = costs.cost(usage, price)
+        assumed = self.terms.assumed(step.name) if price is None else None
         self.journal.charge(
             step,
             usage,
-            costs.cost(usage, price),
+            cost,
             estimated=not usage.consistent,
+            assumed=assumed.used(usage) if assumed else None,
             state=Step.State.DONE,
             finished_at=timezone.now(),
             served_model=answer.served[:200],
             outcome=outcome.kind,
             text=outcome.text,
-            output={"response": response},
+            output={"response": response, "price": _charged(price, usage)},
             usage=answer.usage if isinstance(answer.usage, dict) else None,
             price_version=price.version if price else "",
+            first_cost=cost if step.name == self.first else self._first_cost(usage),
         )
         return outcome
+
+    def _first_cost(self, usage: Usage) -> Decimal | None:
+        """What the first choice would have cost for the same; where it was not even asked its key is not needed."""
+        return costs.cost(usage, self.terms.price(self.endpoints.get(self.first) or llm.Endpoint(self.first)))
 
     def failed(self, step: Step, error: ModelError, decision: Decision) -> None:
         """Records it. A refused request costs nothing; one that may have been carried out costs what was reserved."""
@@ -143,12 +157,25 @@ class Attempting:
 
     def abandon(self, step: Step, words: str) -> None:
         """An outcome nobody knows costs what was reserved, and says that it is an estimate."""
-        values = {"state": Step.State.UNKNOWN, "finished_at": timezone.now(), "outcome": "unknown", "error": words}
+        values: dict[str, Any] = {
+            "state": Step.State.UNKNOWN,
+            "finished_at": timezone.now(),
+            "outcome": "unknown",
+            "error": words,
+        }
         self.journal.charge(step, NO_USAGE, self._reserved(step), estimated=True, **values)
 
     def _reserved(self, step: Step) -> Decimal | None:
-        """There is no reservation for what is free, nor for what has no known price."""
+        """What was reserved by a known price; an owner's estimate says nothing about what it cost."""
+        if step.input.get("assumed"):
+            return None
         reservation = getattr(step, "reservation", None)
         if reservation is not None:
             return reservation.amount  # type: ignore[no-any-return]
-        return None if llm.price_of(self.endpoint(step.name)) is None else Decimal(0)
+        # There is none for what is free, nor for what has no known price.
+        return None if self.terms.price(self.endpoint(step.name)) is None else Decimal(0)
+
+
+def _charged(price: Price | None, usage: Usage) -> dict[str, str] | None:
+    """The price as it was used, per million tokens: some cost more beyond a length."""
+    return price.at(usage.input + usage.cached).per_million() if price else None

@@ -75,8 +75,19 @@ class Journal:
         """Stored when it returns: what a retry must repeat exactly."""
         self.write(step, {"intent": intent})
 
-    def charge(self, step: Step, used: Usage, cost: Decimal | None, estimated: bool, **values: Any) -> None:
-        """Tokens and money of one attempt, on the step and on the run's totals, in one transaction."""
+    def charge(
+        self,
+        step: Step,
+        used: Usage,
+        cost: Decimal | None,
+        estimated: bool,
+        assumed: Decimal | None = None,
+        **values: Any,
+    ) -> None:
+        """Tokens and money of one attempt, on the step and on the run's totals, in one transaction.
+
+        `assumed` counts against budgets where the cost is unknown; without it what was reserved does.
+        """
         tokens = {
             "input_tokens": used.input,
             "cached_tokens": used.cached,
@@ -85,7 +96,8 @@ class Journal:
         }
         with transaction.atomic():
             self.write(step, {**tokens, "cost": cost, "estimated": estimated, **values})
-            Reservation.objects.filter(step=step).update(settled=cost if cost is not None else F("amount"))
+            counts = assumed if cost is None else cost
+            Reservation.objects.filter(step=step).update(settled=F("amount") if counts is None else counts)
             totals: dict[str, Any] = {name: F(name) + value for name, value in tokens.items() if value}
             if cost is None:
                 totals["unknown_costs"] = F("unknown_costs") + 1
