@@ -8,13 +8,10 @@ from django import forms
 
 from agents.forms.fields import LONGEST_TEXT, SecretsRefused, choose
 from agents.models import Agent
-from marketplace.protocol import templates
-from marketplace.protocol.skills import SkillSpec
-from marketplace.protocol.vocabulary import VARIABLES
 
 
 class RunStartForm(SecretsRefused, forms.Form):
-    """A run by hand: one field for each of the template's own variables."""
+    """A run by hand: one field for each name that the skill, the soul or an adopted skill leaves to it."""
 
     token = forms.CharField(max_length=64, widget=forms.HiddenInput)
     agent = forms.ChoiceField()
@@ -25,18 +22,18 @@ class RunStartForm(SecretsRefused, forms.Form):
     seed = forms.IntegerField(required=False, min_value=-(2**63), max_value=2**63 - 1)
     OVERRIDES = ("llm", "max_tokens", "temperature", "seed")
 
-    def __init__(self, *args: Any, agents: Iterable[Agent], spec: SkillSpec | None, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, agents: Iterable[Agent], own: Iterable[str], needs_message: bool, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.initial.setdefault("token", secrets.token_hex(16))
         choose(self.fields["agent"], [(one.slug, one.name) for one in agents])
-        own = [name for name in templates.variables(spec.template) if name not in VARIABLES] if spec else []
         self.own = {f"variable-{name}": name for name in own}
         for field, name in self.own.items():
             self.fields[field] = forms.CharField(
                 label=name, required=False, max_length=20_000, widget=forms.Textarea(attrs={"rows": 2})
             )
-        if spec is None:
-            self.fields["message"].required = True
+        self.fields["message"].required = needs_message
 
     @property
     def own_fields(self) -> list[Any]:
@@ -45,6 +42,18 @@ class RunStartForm(SecretsRefused, forms.Form):
     @property
     def override_fields(self) -> list[Any]:
         return [self[field] for field in self.OVERRIDES]
+
+    @property
+    def override_errors(self) -> bool:
+        return any(name in self.errors for name in self.OVERRIDES)
+
+    @property
+    def problems(self) -> list[tuple[str, str]]:
+        """Label and words of each error, for where the fields themselves are not shown."""
+        rows = [
+            (self.fields[name].label or name if name in self.fields else "", self.errors[name]) for name in self.errors
+        ]
+        return [(str(label), str(words)) for label, found in rows for words in found]
 
     @property
     def arguments(self) -> dict[str, str]:

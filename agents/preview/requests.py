@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 
@@ -20,6 +20,7 @@ from agents.tools import TOOLS
 from marketplace.protocol import templates
 from marketplace.protocol.parameters import NOTHING_SET, RunParams
 from marketplace.protocol.skills import SkillSpec
+from marketplace.protocol.storable import storable
 from marketplace.protocol.vocabulary import FROM_THE_RUN, VARIABLES
 
 
@@ -54,13 +55,14 @@ def preview(
     models = fallback.candidates(chain, aliases, default_llm(agent)) if shown["messages"] else ()
     prices = estimates(agent, models, shown["tokens"], loaded.parameters["max_tokens"].value)
     warnings += too_long(prices, shown["tokens"])
-    return {
+    result: dict[str, Any] = {
         **shown,
         "parameters": {name: value.to_dict() for name, value in loaded.parameters.items()},
         "models": list(models),
         **_prices(prices),
         "warnings": list(dict.fromkeys(warnings)),
     }
+    return cast(dict[str, Any], storable(result))  # as a run keeps it
 
 
 def of_run(run: Run) -> dict[str, Any]:

@@ -77,6 +77,12 @@ def step_cost(step: Step) -> str:
 
 
 @register.filter
+def dollars(amount: str | None) -> str:
+    """An estimate, which is text with all its digits; unknown is a word, never a zero."""
+    return "unknown" if amount is None else str(money(Decimal(amount)))
+
+
+@register.filter
 def duration(value: timedelta | None) -> str:
     """A length of time with as many digits as one reads."""
     if value is None:

@@ -1,15 +1,19 @@
-"""A run by hand: a form for the template's own variables, and one run however often it is sent."""
+"""A run by hand: a form for the names it leaves open, its exact request, and one run however often it is sent."""
 
-from typing import cast
+from dataclasses import dataclass
+from typing import Any, cast
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.views.decorators.http import require_POST
 
 from agents import arming, dispatch, llm
 from agents.forms import RunStartForm
 from agents.models import AdoptedSkill, Agent
+from agents.preview import own_names, preview
+from agents.runner.loading import overrides
 from agents.views.agents import llm_default
 from agents.views.current import current_agent, own_agents
 from marketplace.models import Identity, Skill, User
@@ -46,24 +50,58 @@ def read_address(text: str) -> Address | None:
     return address
 
 
-@login_required
-def run_start(request: HttpRequest) -> HttpResponse:
+@dataclass
+class Asked:
+    """What the form is about: whose run, of which skill in which version."""
+
+    agents: list[Agent]
+    agent: Agent
+    address: Address | None
+    event_id: str
+    spec: SkillSpec | None
+
+    @property
+    def skill(self) -> str:
+        return str(self.address) if self.address else ""
+
+    @property
+    def refusal(self) -> str:
+        return refusal_of(self.spec, bool(self.event_id))
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        return () if self.refusal else own_names(self.agent, self.spec, self.skill)
+
+
+def asked_for(request: HttpRequest) -> Asked | None:
+    """Read from the address or the form; None for an owner without an agent. Raises Http404."""
     user, agents = cast(User, request.user), own_agents(request)
     if not agents:
-        return redirect("agent_new")
+        return None
     given = request.POST if request.method == "POST" else request.GET
     slug = given.get("agent", "")
     agent = next((one for one in agents if one.slug == slug), None) or current_agent(request) or agents[0]
     address = read_address(given.get("skill", "")[:400])
     event_id = version_of(agent, address, user) if address else ""
-    spec = arming.pinned_spec(agent, event_id) if event_id else None
-    refusal = refusal_of(spec, bool(event_id))
-    form = RunStartForm(request.POST or None, agents=agents, spec=spec, initial={"agent": agent.slug})
-    if request.method == "POST" and not refusal and form.is_valid():
+    return Asked(agents, agent, address, event_id, arming.pinned_spec(agent, event_id) if event_id else None)
+
+
+def _form(asked: Asked, data: Any, needs_message: bool) -> RunStartForm:
+    named = {"agents": asked.agents, "own": asked.own, "needs_message": needs_message}
+    return RunStartForm(data, **named, initial={"agent": asked.agent.slug})
+
+
+@login_required
+def run_start(request: HttpRequest) -> HttpResponse:
+    asked = asked_for(request)
+    if asked is None:
+        return redirect("agent_new")
+    form = _form(asked, request.POST or None, needs_message=asked.spec is None)
+    if request.method == "POST" and not asked.refusal and form.is_valid():
         run = dispatch.manual(
-            agent,
-            str(address) if address else "",
-            event_id,
+            asked.agent,
+            asked.skill,
+            asked.event_id,
             form.cleaned_data["message"],
             form.arguments,
             form.overrides,
@@ -71,18 +109,44 @@ def run_start(request: HttpRequest) -> HttpResponse:
             form.cleaned_data["token"],
         )
         return redirect("run", run.pk)
-    model = (spec.llm if spec and spec.llm != "default" else "") or agent.llm or llm_default()
+    spec, address = asked.spec, asked.address
+    model = (spec.llm if spec and spec.llm != "default" else "") or asked.agent.llm or llm_default()
     context = {
         "form": form,
-        "agent": agent,
+        "agent": asked.agent,
         "spec": spec,
         "address": address,
         "naddr": nip19.encode_naddr(address) if address and address.kind == kinds.SKILL else "",
-        "refusal": refusal,
+        "refusal": asked.refusal,
         "model": model,
         "offline": llm.is_offline(model),
     }
     return render(request, "agents/run_start.html", context, status=422 if form.errors else 200)
+
+
+@login_required
+@require_POST
+def run_preview(request: HttpRequest) -> HttpResponse:
+    """What that run would send: a fragment while typing, a page of its own for the buttons."""
+    asked = asked_for(request)
+    if asked is None:
+        raise Http404("There is no agent.")
+    form = _form(asked, request.POST, needs_message=False)
+    partial = bool(getattr(request, "htmx", False))
+    fetch_at = timezone.now() if request.POST.get("fetch") == "1" else None
+    context: dict[str, Any] = {"agent": asked.agent, "fetched": fetch_at is not None, "event_text": None}
+    if asked.refusal:
+        context["problems"] = [("", asked.refusal)]
+    elif form.is_valid():
+        own = overrides(form.overrides)
+        said, arguments = form.cleaned_data["message"], form.arguments
+        context["result"] = preview(asked.spec, asked.agent, said, None, arguments, own, asked.skill, fetch_at)
+    else:
+        context["problems"] = form.problems
+    name = "agents/_run_preview.html" if partial else "agents/run_preview.html"
+    response = render(request, name, context, status=422 if "problems" in context and not partial else 200)
+    response["Vary"] = "HX-Request, Cookie"
+    return response
 
 
 def refusal_of(spec: SkillSpec | None, wanted: bool) -> str:

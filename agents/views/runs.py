@@ -14,11 +14,13 @@ from agents import dispatch
 from agents.forms.filters import RunFilter, Unreadable, cursor, place_of, zone_of
 from agents.models import Run, Step
 from agents.models.runs import RunQuerySet
+from agents.preview import of_run
 from agents.templatetags.running import pretty
 from agents.views.current import own_agents
 from marketplace.models import User
 from marketplace.protocol import nip19
 from marketplace.protocol.events import Address
+from marketplace.protocol.storable import storable
 
 PAGE = 50
 TRIGGER_KINDS = ("manual", "nostr-subscription", "cron", "webhook", "chain")
@@ -78,7 +80,7 @@ def _whole(own: Run) -> dict[str, Any]:
         "run": own,
         "steps": steps,
         "waiting": [step for step in steps if step.state == Step.State.WAITING and not step.outcome],
-        "parameters": sorted(own.parameters.items()) if isinstance(own.parameters, dict) else [],
+        "sent": of_run(own),
         "request_text": pretty(own.request) if own.request else "",
         "event_text": pretty(own.input["event"]) if own.input.get("event") else "",
         "payload_text": pretty(own.input["payload"]) if own.input.get("payload") else "",
@@ -116,13 +118,30 @@ def run_again(request: HttpRequest, pk: str) -> HttpResponse:
 @login_required
 @require_POST
 def step_decide(request: HttpRequest, pk: str, position: int) -> HttpResponse:
-    """Approve or refuse one call that waits for its owner; the run goes on with the answer."""
+    """Approve or decline one call that waits for its owner; the run goes on once none waits."""
     own = own_run(request, pk)
     step = get_object_or_404(Step, run=own, position=min(position, 2**31 - 1))
-    approved = request.POST.get("decision") == "approve"
-    if not approved and request.POST.get("decision") != "refuse":
-        messages.error(request, "Say approve or refuse.")
-    elif not dispatch.decide(step, approved, timezone.now()):
+    return _decide(request, own, [step])
+
+
+@login_required
+@require_POST
+def run_decide(request: HttpRequest, pk: str) -> HttpResponse:
+    """The same word on all calls that wait; only on those the page showed."""
+    own = own_run(request, pk)
+    shown = [int(text) for text in request.POST.getlist("position")[:200] if text.isascii() and text.isdigit()]
+    waiting = own.steps.filter(state=Step.State.WAITING, outcome="", position__in=[at for at in shown if at < 2**31])
+    return _decide(request, own, list(waiting))
+
+
+def _decide(request: HttpRequest, own: Run, steps: list[Step]) -> HttpResponse:
+    decision = request.POST.get("decision")
+    words = storable(request.POST.get("reason", "")[:500]).strip()
+    if nip19.holds_nsec(words):
+        messages.error(request, "The reason held a secret key (nsec). Nothing was decided, and it was not kept.")
+    elif decision not in {"approve", "decline"}:
+        messages.error(request, "Say approve or decline.")
+    elif not dispatch.decide_all(steps, decision == "approve", timezone.now(), words):
         messages.info(request, "This call no longer waits.")
     return redirect("run", own.pk)
 
