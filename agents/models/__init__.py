@@ -11,6 +11,7 @@ from agents.models.prices import OwnModel
 from agents.models.runs import HeldBack, Run
 from agents.models.steps import Step
 from agents.models.triggers import Trigger
+from agents.models.uploads import SkillUpload
 
 __all__ = [
     "AdoptedSkill",
@@ -27,6 +28,7 @@ __all__ = [
     "ProviderKey",
     "Reservation",
     "Run",
+    "SkillUpload",
     "Step",
     "Trigger",
     "UnknownCall",

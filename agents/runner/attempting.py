@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from agents import llm
 from agents.engine import budgets, costs, fallback, outcomes
+from agents.engine.budgets import Allowance
 from agents.engine.costs import Price, Usage
 from agents.engine.fallback import Decision, ModelError
 from agents.engine.outcomes import Outcome
@@ -43,6 +44,7 @@ class Attempting:
         """`first` is the first model of the chain: each answer is told what it would have cost there."""
         self.run, self.journal, self.lease, self.first = run, journal, lease, first
         self.terms = llm.Terms.of(run.agent)
+        self.full: Allowance | None = None  # the budget that the last refused call did not fit into
         self.streams = run.trigger_kind == "manual"  # somebody may be looking
         self.endpoints: dict[str, llm.Endpoint] = {}
 
@@ -67,8 +69,10 @@ class Attempting:
         if worst == 0:
             return self.journal.begin(Step.Kind.MODEL, model, turn, **values)
         with transaction.atomic():  # looking and reserving are one: two calls never pass on the same money
-            refusal = budgets.refusal(worst, allowances(self.run.agent, timezone.now(), run=self.run, lock=True))
+            applying = allowances(self.run.agent, timezone.now(), run=self.run, lock=True)
+            refusal = budgets.refusal(worst, applying)
             if refusal:
+                self.full = budgets.refusing(worst, applying)
                 return self.refuse(model, turn, "budget", refusal)
             step = self.journal.begin(Step.Kind.MODEL, model, turn, **values)
             self.journal.reserve(step, worst)
@@ -142,7 +146,7 @@ class Attempting:
 
     def failed(self, step: Step, error: ModelError, decision: Decision) -> None:
         """Records it. A refused request costs nothing; one that may have been carried out costs what was reserved."""
-        spent = self._reserved(step) if error.maybe_spent else Decimal(0)
+        spent = reserved(step) if error.maybe_spent else Decimal(0)
         self.journal.charge(
             step,
             NO_USAGE if error.maybe_spent else Usage(),
@@ -163,17 +167,7 @@ class Attempting:
             "outcome": "unknown",
             "error": words,
         }
-        self.journal.charge(step, NO_USAGE, self._reserved(step), estimated=True, **values)
-
-    def _reserved(self, step: Step) -> Decimal | None:
-        """What was reserved by a known price; an owner's estimate says nothing about what it cost."""
-        if step.input.get("assumed"):
-            return None
-        reservation = getattr(step, "reservation", None)
-        if reservation is not None:
-            return reservation.amount  # type: ignore[no-any-return]
-        # There is none for what is free, nor for what has no known price.
-        return None if self.terms.price(self.endpoint(step.name)) is None else Decimal(0)
+        self.journal.charge(step, NO_USAGE, reserved(step), estimated=True, **values)
 
 
 def _charged(price: Price | None, usage: Usage) -> dict[str, str] | None:

@@ -1,6 +1,5 @@
 """The run's steps as rows: intent before an effect, result after it, replay after a restart."""
 
-import re
 from decimal import Decimal
 from typing import Any
 
@@ -12,20 +11,7 @@ from agents.engine.costs import Usage
 from agents.models import Reservation, Run, Step
 from agents.models.allowances import counts_as_triggered
 from agents.models.money import MoneyField
-
-# PostgreSQL stores no NUL, and no half of a character; models and web pages send both.
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-
-
-def storable(value: Any) -> Any:
-    """The value with what no database takes replaced by the mark for it, however deep it stands."""
-    if isinstance(value, str):
-        return _UNSTORABLE.sub("\ufffd", value)
-    if isinstance(value, dict):
-        return {storable(key): storable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [storable(item) for item in value]
-    return value
+from marketplace.protocol.storable import storable
 
 
 class Journal:

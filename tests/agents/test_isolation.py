@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
-from agents.models import AdoptedSkill, Agent, Budget, ProviderKey, Run, Step, Trigger
+from agents.models import AdoptedSkill, Agent, Budget, Conversation, Delivery, Hook, ProviderKey, Run, Step, Trigger
 from marketplace.models import ApiToken, Draft, Identity, Publication, User
 from tests.agents import rows
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
 # Open to everybody by design: the catalogue, machines, and a link whose token is the credential.
-PUBLIC = {"skill", "author", "event", "sign_in_link"}
+PUBLIC = {"skill", "author", "event", "sign_in_link", "hook"}
 # Of other packages; their ids are not ours, or not those of owners' things.
 FOREIGN = ("accounts/", "api/v1/docs", "admin/")
 
@@ -45,8 +45,17 @@ def alice() -> User:
     Budget.objects.create(agent=own, period="day", limit=1)
     ProviderKey.objects.create(agent=own, provider="openai", sealed="x")
     AdoptedSkill.objects.create(agent=own, address=f"31123:{'a' * 64}:x", pinned_event="b" * 64)
-    Trigger.objects.create(agent=own, address=f"31123:{'a' * 64}:x", event_id="b" * 64, kind="cron", armed_at=0)
-    run = rows.run(own, status="waiting", output="secret output", skill_name="secret skill")
+    trigger = Trigger.objects.create(
+        agent=own, address=f"31123:{'a' * 64}:x", event_id="b" * 64, kind="webhook", armed_at=0
+    )
+    Hook.objects.create(trigger=trigger, token_hash="t" * 64, test_hash="u" * 64)
+    Delivery.objects.create(trigger=trigger, at=timezone.now(), key="secret id", accepted=True, body=b"secret body")
+    talk = Conversation.objects.create(
+        agent=own, title="secret talk", created_at=timezone.now(), updated_at=timezone.now()
+    )
+    run = rows.run(
+        own, status="waiting", output="secret output", skill_name="secret skill", conversation=talk, turn=1
+    )
     Step.objects.create(run=run, position=1, kind="tool", state="waiting", name="nostr_post", started_at=timezone.now())
     ApiToken.issue(user, "secret token", ["read"])
     Draft.objects.create(user=user, identity=own.identity)
@@ -68,11 +77,13 @@ def filled(route: str, user: User) -> str:
         "slug": own.slug,
         "run_id": Run.objects.get(agent=own).pk,
         "position": "1",
+        "delivery": str(Delivery.objects.get(trigger__agent=own).pk),
         "pk": str(
             Draft.objects.get(user=user).pk if first.startswith("drafts/")
             else Publication.objects.get(identity__user=user).pk if first.startswith("publications/")
             else ApiToken.objects.get(user=user).pk if first.startswith("account/")
             else Run.objects.get(agent=own).pk if first.startswith("runs/")
+            else Conversation.objects.get(agent=own).pk if "talk/" in route
             else Trigger.objects.get(agent=own).pk if "triggers/" in route
             else ProviderKey.objects.get(agent=own).pk
         ),
@@ -82,7 +93,7 @@ def filled(route: str, user: User) -> str:
 
 def state() -> list[Any]:
     """Everything of every owner, to see that nothing moved."""
-    models = (Agent, Budget, ProviderKey, AdoptedSkill, Trigger, Run, Step, Draft, Publication, Identity)
+    models = (Agent, Budget, Conversation, Delivery, Hook, ProviderKey, AdoptedSkill, Trigger, Run, Step, Draft, Publication, Identity)
     found: list[Any] = [list(model.objects.order_by("pk").values()) for model in models]
     return [*found, list(ApiToken.objects.order_by("pk").values())]
 
@@ -99,9 +110,10 @@ def test_a_strangers_thing_is_not_there(route: str, name: str, alice: User, bob:
     before, address = state(), filled(route, alice)
     answers = [getattr(client, method)(address) for method in METHODS]
     answers += [client.get(address, headers={"HX-Request": "true"}), client.post(address, headers={"HX-Request": "1"})]
+    answers += [client.post(address, {}, content_type="application/json")] * address.startswith("/api/")
     for response in answers:
-        # A method that the address never takes says so before it looks.
-        assert response.status_code in {404, 405}, response.request
+        # A method that the address never takes says so before it looks, and so does a body that is no JSON.
+        assert response.status_code in ({400, 404, 405} if address.startswith("/api/") else {404, 405}), response.request
         assert b"ecret " not in response.content
     assert any(response.status_code == 404 for response in answers)
     assert state() == before
