@@ -11,12 +11,16 @@ from agents.api.budgets import router as budgets_router
 from agents.api.costs import router as costs_router
 from agents.api.ledger import router as ledger_router
 from agents.api.runs import router as runs_router
+from agents.api.steps import router as steps_router
+from agents.api.triggers import router as triggers_router
 from agents.api_preview import router as preview_router
 
 router = Router()
 router.add_router("/runs", runs_router, auth=reads)
 router.add_router("/runs", ledger_router, auth=reads)
+router.add_router("/runs", steps_router, auth=reads)
 router.add_router("/costs", costs_router, auth=reads)
+router.add_router("/triggers", triggers_router, auth=reads)
 router.add_router("/budgets", budgets_router, auth=reads)
 router.add_router("", preview_router, auth=reads)
 
