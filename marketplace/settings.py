@@ -135,6 +135,11 @@ STORAGES = {
 }
 # What a form may carry: a 200 kB template fits, a flood does not.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_500_000
+FILE_UPLOAD_HANDLERS = [
+    "marketplace.views.received.Bounded",
+    "django.core.files.uploadhandler.MemoryFileUploadHandler",
+    "django.core.files.uploadhandler.TemporaryFileUploadHandler",
+]
 
 # --- Accounts --------------------------------------------------------------
 AUTHENTICATION_BACKENDS = [

@@ -1,5 +1,6 @@
 """Pages for what went wrong: what happened, that nothing was lost, and where to go."""
 
+from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseServerError
 from django.shortcuts import render
 from django.views.decorators.csrf import requires_csrf_token
@@ -7,7 +8,8 @@ from django.views.decorators.csrf import requires_csrf_token
 
 @requires_csrf_token
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _page(request, 400)
+    too_big = isinstance(exception, RequestDataTooBig)
+    return _page(request, 400, "What your browser sent is larger than this site takes." if too_big else "")
 
 
 @requires_csrf_token
