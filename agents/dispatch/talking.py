@@ -31,6 +31,18 @@ def open_conversation(agent: Agent, channel: str, now: datetime, title: str = ""
     return found
 
 
+def begin(agent: Agent, channel: str, message: str, now: datetime, key: str, **more: Any) -> Run:
+    """The first turn of a new conversation, as `say`; the same key gives the same run and makes no second one."""
+    known = Run.objects.filter(agent=agent, trigger_kind="manual", occasion_key=delivery_key(key)).first()
+    if known is not None:
+        return known
+    talk = open_conversation(agent, channel, now)
+    run = say(talk, message, now, key, **more)
+    if run.conversation_id != talk.pk:  # sent twice at the same moment
+        talk.delete()
+    return run
+
+
 def say(
     conversation: Conversation,
     message: str,

@@ -1,5 +1,7 @@
 """Talking to an agent: on its page, by direct message or from the command line; each turn of it is a run."""
 
+from datetime import datetime
+
 from django.db import models
 from django.db.models import Q
 
@@ -10,6 +12,20 @@ from marketplace.models import User
 class ConversationQuerySet(models.QuerySet["Conversation"]):
     def of(self, user: User) -> "ConversationQuerySet":
         return self.filter(agent__owner=user)
+
+    def page(
+        self, before: tuple[datetime, str] | None, limit: int
+    ) -> tuple[list["Conversation"], tuple[datetime, str] | None]:
+        """Those last talked in before `before`, the latest first, and where the next page begins."""
+        found = self.order_by("-updated_at", "-id")
+        if before is not None:
+            at, pk = before
+            last = int(pk) if pk.isascii() and pk.isdigit() and len(pk) < 19 else 0
+            found = found.filter(Q(updated_at__lt=at) | Q(updated_at=at, id__lt=last))
+        rows = list(found[: limit + 1])
+        more = len(rows) > limit
+        rows = rows[:limit]
+        return rows, (rows[-1].updated_at, str(rows[-1].pk)) if more else None
 
 
 class Conversation(models.Model):

@@ -53,9 +53,7 @@ def alice() -> User:
     talk = Conversation.objects.create(
         agent=own, title="secret talk", created_at=timezone.now(), updated_at=timezone.now()
     )
-    run = rows.run(
-        own, status="waiting", output="secret output", skill_name="secret skill", conversation=talk, turn=1
-    )
+    run = rows.run(own, status="waiting", output="secret output", skill_name="secret skill", conversation=talk, turn=1)
     Step.objects.create(run=run, position=1, kind="tool", state="waiting", name="nostr_post", started_at=timezone.now())
     ApiToken.issue(user, "secret token", ["read"])
     Draft.objects.create(user=user, identity=own.identity)
@@ -93,7 +91,21 @@ def filled(route: str, user: User) -> str:
 
 def state() -> list[Any]:
     """Everything of every owner, to see that nothing moved."""
-    models = (Agent, Budget, Conversation, Delivery, Hook, ProviderKey, AdoptedSkill, Trigger, Run, Step, Draft, Publication, Identity)
+    models = (
+        Agent,
+        Budget,
+        Conversation,
+        Delivery,
+        Hook,
+        ProviderKey,
+        AdoptedSkill,
+        Trigger,
+        Run,
+        Step,
+        Draft,
+        Publication,
+        Identity,
+    )
     found: list[Any] = [list(model.objects.order_by("pk").values()) for model in models]
     return [*found, list(ApiToken.objects.order_by("pk").values())]
 
@@ -113,7 +125,9 @@ def test_a_strangers_thing_is_not_there(route: str, name: str, alice: User, bob:
     answers += [client.post(address, {}, content_type="application/json")] * address.startswith("/api/")
     for response in answers:
         # A method that the address never takes says so before it looks, and so does a body that is no JSON.
-        assert response.status_code in ({400, 404, 405} if address.startswith("/api/") else {404, 405}), response.request
+        assert response.status_code in ({400, 404, 405} if address.startswith("/api/") else {404, 405}), (
+            response.request
+        )
         assert b"ecret " not in response.content
     assert any(response.status_code == 404 for response in answers)
     assert state() == before
