@@ -53,6 +53,8 @@ DEFAULT_LLM = env.text("JOURNEYMAN_DEFAULT_LLM", "offline/echo")
 LLM_BASE_URL = env.text("JOURNEYMAN_LLM_BASE_URL")
 LLM_API_KEY = env.text("JOURNEYMAN_LLM_API_KEY")
 LLM_TIMEOUT = env.number("JOURNEYMAN_LLM_TIMEOUT", 120, 1, 3600)
+# Characters of a skill's description in the catalogue of skills on demand.
+CATALOG_DESCRIPTION_LENGTH = env.number("JOURNEYMAN_CATALOG_DESCRIPTION_LENGTH", 500, 3, 10_000)
 # Where `make up MODEL=local` serves the small model of the extra local-model.
 LOCAL_MODEL_PORT = env.number("LOCAL_MODEL_PORT", 18081, 1, 65535)
 
@@ -65,8 +67,11 @@ MAX_CONCURRENT_TRIGGERS = env.number("JOURNEYMAN_MAX_CONCURRENT_TRIGGERS", 16, 1
 TRIGGER_COOLDOWN = env.number("JOURNEYMAN_TRIGGER_COOLDOWN", 60, 0, 86_400)
 LLM_ACTIONS_PER_MINUTE = env.number("JOURNEYMAN_LLM_ACTIONS_PER_MINUTE", 10, 0, 100_000)
 TEMPLATE_ACTIONS_PER_MINUTE = env.number("JOURNEYMAN_TEMPLATE_ACTIONS_PER_MINUTE", 60, 0, 100_000)
+APPROVAL_DAYS = env.number("JOURNEYMAN_APPROVAL_DAYS", 7, 1, 365)
 WORKER_CONCURRENCY = env.number("JOURNEYMAN_WORKER_CONCURRENCY", 2, 1, 64)
 WEB_PROCESSES = env.number("JOURNEYMAN_WEB_PROCESSES", 1, 1, 64)
+# Which of its own processes `make up` starts here; what the others need is then left out of memory.
+PROCESS = env.text("JOURNEYMAN_PROCESS")
 
 # --- Django ----------------------------------------------------------------
 ROOT_URLCONF = "marketplace.urls"
@@ -88,6 +93,10 @@ INSTALLED_APPS = [
     "marketplace",
     "agents",
 ]
+if PROCESS == "relay":
+    INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "marketplace"]
+elif PROCESS in {"listener", "tick", "worker"}:
+    INSTALLED_APPS.remove("ninja")  # an app for its static files alone; the rest of it comes with the pages
 MIDDLEWARE = [
     "marketplace.views.spilled.SpilledKeys",  # before anything that logs or shows an address
     "django.middleware.security.SecurityMiddleware",

@@ -88,6 +88,7 @@ class RunDetail(RunOut):
     input: dict[str, Any]
     overrides: dict[str, Any]
     request: dict[str, Any] = Field(description="the exact first request")
+    disclosure: dict[str, Any] = Field(description="skills on demand: listed, invoked, loaded, read, with their tokens")
     warnings: list[Any]
     output: str
     steps: list[StepOut]
@@ -139,7 +140,7 @@ def list_runs(request: HttpRequest, asked: Query[RunQuery]) -> dict[str, Any]:
 
 @router.get("/{run_id}", response={200: RunDetail, **ERRORS}, summary="One run with its steps", operation_id="run")
 def get_run(request: HttpRequest, run_id: str) -> dict[str, Any]:
-    return _detail(_own(caller(request), run_id))
+    return detail(own_run(caller(request), run_id))
 
 
 @router.post(
@@ -155,7 +156,7 @@ def start_run(request: HttpRequest, body: StartIn) -> Status[dict[str, Any]]:
     if refusal or not (address or body.message.strip()):
         raise HttpError(400, refusal or "Name a skill, or write a message.")
     wanted = {"llm": body.llm, "max_tokens": body.max_tokens, "temperature": body.temperature, "seed": body.seed}
-    said = {"message": body.message, "arguments": dict(body.arguments)}
+    said: dict[str, Any] = {"message": body.message, "arguments": dict(body.arguments)}
     overrides = {name: value for name, value in wanted.items() if value not in (None, "")}
     run = dispatch.manual(
         agent,
@@ -169,10 +170,10 @@ def start_run(request: HttpRequest, body: StartIn) -> Status[dict[str, Any]]:
     )
     if (run.skill_address, run.input, run.overrides) != (str(address) if address else "", said, overrides):
         raise HttpError(409, f"This key already started run {run.pk}, with another skill, message or parameters.")
-    return Status(201, _detail(_own(user, run.pk)))
+    return Status(201, detail(own_run(user, run.pk)))
 
 
-def _own(user: User, run_id: str) -> Run:
+def own_run(user: User, run_id: str) -> Run:
     if not run_id.isascii() or not run_id.isalnum():
         raise Http404("No such run.")
     return get_object_or_404(Run.objects.of(user).select_related("agent"), pk=run_id)
@@ -191,8 +192,8 @@ def _run(run: Run) -> dict[str, Any]:
     }
 
 
-def _detail(run: Run) -> dict[str, Any]:
-    own = ("rule", "parameters", "input", "overrides", "request", "warnings", "output")
+def detail(run: Run) -> dict[str, Any]:
+    own = ("rule", "parameters", "input", "overrides", "request", "disclosure", "warnings", "output")
     steps = [_step(step) for step in run.steps.order_by("position")]
     return {**_run(run), **{name: getattr(run, name) for name in own}, "steps": steps}
 

@@ -64,6 +64,8 @@ def chained(parent: Run, now: datetime) -> list[Run]:
     }
     follow(parent, now)
     wake_parent(parent, now)
+    if parent.comparison:
+        return []  # it is looked at, and starts nothing else
     occasion = Occasion("chain", parent.pk, int(now.timestamp()), payload=payload, depth=parent.depth + 1)
     return runs_for(occasion, now)
 

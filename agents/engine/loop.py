@@ -66,16 +66,22 @@ def _sent_back(call: Call) -> str:
 
 Complete = Callable[[list[dict[str, Any]], int, bool], Outcome]
 CallTool = Callable[[Call, int], str]
+Ahead = Callable[[tuple[Call, ...], int], None]
 
 
 def run(
-    messages: list[dict[str, Any]], complete: Complete, call: CallTool, max_turns: int = MAX_TURNS
+    messages: list[dict[str, Any]],
+    complete: Complete,
+    call: CallTool,
+    max_turns: int = MAX_TURNS,
+    ahead: Ahead = lambda calls, turn: None,
 ) -> Iterator[Turn | End]:
     """Yields each Turn, then one End.
 
     `complete(messages, turn, larger)` gives the outcome of the next answer, whatever models that took;
     `larger` asks for more room after a truncated one. `call(call, turn)` gives the tool's text and
-    raises ToolProblem where it refused or failed. Whatever else they raise ends the loop.
+    raises ToolProblem where it refused or failed. `ahead(calls, turn)` sees all calls of a turn before the first of
+    them is made. Whatever else they raise ends the loop.
     """
     talk = Conversation(list(messages))
     truncated = False
@@ -83,6 +89,7 @@ def run(
         outcome = complete(talk.messages, number, truncated)
         if outcome.kind == "calls" or (outcome.kind == "truncated" and outcome.calls):
             talk.add_answer(outcome)
+            ahead(tuple(asked for asked in outcome.calls if not asked.problem), number)
             replies = []
             for asked in outcome.calls:
                 replies.append(_reply(asked, number, call))

@@ -4,6 +4,7 @@ from agents.models.adoptions import AdoptedSkill
 from agents.models.agents import Agent, ProviderKey
 from agents.models.budgets import Budget, Reservation
 from agents.models.changes import Change
+from agents.models.comparisons import Comparison
 from agents.models.conversations import Conversation, IgnoredMessage
 from agents.models.hooks import Delivery, Hook, UnknownCall
 from agents.models.memory import Memory
@@ -18,6 +19,7 @@ __all__ = [
     "Agent",
     "Budget",
     "Change",
+    "Comparison",
     "Conversation",
     "Delivery",
     "HeldBack",

@@ -60,7 +60,7 @@ class Step(models.Model):
         constraints = [models.UniqueConstraint(fields=["run", "position"], name="step_position")]
         ordering = ["position"]
 
-    def decide(self, approved: bool) -> bool:
-        """The owner's word on a waiting call, said once; whether this was it."""
+    def decide(self, approved: bool, words: str = "") -> bool:
+        """The owner's word on a waiting call, said once, and why; whether this was it."""
         waiting = Step.objects.filter(pk=self.pk, state=Step.State.WAITING, outcome="")
-        return bool(waiting.update(outcome=APPROVED if approved else DECLINED))
+        return bool(waiting.update(outcome=APPROVED if approved else DECLINED, error=words))

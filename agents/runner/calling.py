@@ -2,8 +2,10 @@
 
 import logging
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import NoReturn
 
+from django.conf import settings
 from django.utils import timezone
 
 from agents.engine.fences import fence
@@ -13,14 +15,18 @@ from agents.models import Run, Step
 from agents.models.steps import APPROVED, DECLINED
 from agents.runner.attempting import LOOK
 from agents.runner.errors import Waits
-from agents.runner.journal import Journal, storable
+from agents.runner.journal import Journal
 from agents.runner.lease import Lease
 from agents.runner.loading import Loaded, mark
-from agents.tools import TOOLS, Tool, ToolContext, ToolFailed, ToolRefused, call
+from agents.runner.verbs import RunVerbs
+from agents.tools import TOOLS, Tool, ToolContext, ToolFailed, ToolRefused, ToolWaits, call, foresee
+from marketplace.protocol.storable import storable
 
 log = logging.getLogger(__name__)
 
 LONGEST_KEPT = 100_000  # characters of a reply kept with the step
+# A run that waits for one it started is woken by its end; this is for ends that wake nobody, such as a stop.
+LOOK_AGAIN = timedelta(minutes=1)
 
 
 class Calling:
@@ -28,6 +34,18 @@ class Calling:
 
     def __init__(self, run: Run, loaded: Loaded, journal: Journal, lease: Lease) -> None:
         self.run, self.loaded, self.journal, self.lease = run, loaded, journal, lease
+
+    def ahead(self, calls: tuple[Call, ...], turn: int) -> None:
+        """Every call of a turn that its owner must decide on is put before them at once, before the first is made."""
+        for asked in calls:
+            tool = TOOLS.get(asked.name)
+            if not self._asks(tool) or self.journal.finished(Step.Kind.TOOL, turn, asked.id[:200]) is not None:
+                continue
+            self.lease.check()
+            try:
+                self._open(replace(asked, arguments=storable(asked.arguments)), turn, tool)
+            except ToolProblem:
+                continue  # on record; the call finds it there
 
     def call(self, asked: Call, turn: int) -> str:
         """The tool's text. Raises ToolProblem for the model to read; Waits where the owner must decide first."""
@@ -39,19 +57,27 @@ class Calling:
             return self._recorded(step)
         # Nothing is read after a stop for longer than a second, and nothing at all is done.
         self.lease.check(within=LOOK if tool is not None and tool.risk == "reads" else 0)
+        approved = False
         if step is None:
-            step = self._begin(asked, turn, tool)
-        elif step.state == Step.State.WAITING:
-            self._decided(step)
-        elif tool is not None and not tool.repeatable:
+            step = self._open(asked, turn, tool)
+        elif step.state == Step.State.RUNNING and tool is not None and not tool.repeatable:
             words = "The outcome of this call is unknown: the worker ended in the middle. It was not repeated."
             self.journal.end(step, Step.State.UNKNOWN, outcome="unknown", error=words, text=f"Error: {words}")
             raise ToolProblem(words)
-        return self._carry_out(step, asked)
+        if step.state == Step.State.WAITING:
+            self._decided(step)
+        approved = step.outcome == APPROVED
+        return self._carry_out(step, asked, approved)
 
-    def _begin(self, asked: Call, turn: int, tool: Tool | None) -> Step:
-        waits = tool is not None and tool.risk != "reads" and self.run.autonomy == "suggest"
-        waits = waits and asked.name in self.loaded.granted
+    def _asks(self, tool: Tool | None) -> bool:
+        """Whether its owner decides on each call of this tool."""
+        if tool is None or tool.risk == "reads" or tool.name not in self.loaded.granted:
+            return False
+        return self.run.autonomy == "suggest" or (tool.asks and not self.run.agent.self_change)
+
+    def _open(self, asked: Call, turn: int, tool: Tool | None) -> Step:
+        """The call's row, waiting where its owner decides; what would be refused anyway is not put before them."""
+        asks = self._asks(tool)
         step = self.journal.begin(
             Step.Kind.TOOL,
             asked.name or "unknown",
@@ -59,27 +85,35 @@ class Calling:
             call_id=asked.id[:200],
             risk=tool.risk if tool else "",
             input={"arguments": asked.arguments},
-            state=Step.State.WAITING if waits else Step.State.RUNNING,
         )
-        if waits:
-            self._ask_owner(step)
+        if asks:
+            try:
+                would = foresee(self._context(step, approved=True), asked.name, asked.arguments)
+            except ToolRefused as refused:
+                self._end_badly(step, Step.State.REFUSED, "refused", str(refused))
+            self.journal.write(step, {"state": Step.State.WAITING, "output": {"would": would}})
         return step
 
-    def _ask_owner(self, step: Step) -> NoReturn:
-        raise Waits("approval", f"{step.name} waits for your approval.", None)
-
     def _decided(self, step: Step) -> None:
-        """What the owner said of a waiting step; raises again while nothing was said."""
+        """What the owner said of a waiting step; Waits while nothing was said."""
         if step.outcome == DECLINED:
-            words = "The owner declined this call."
-            self.journal.end(step, Step.State.REFUSED, error=words, text=f"Error: {words}")
-            raise ToolProblem(words)
+            words = f"The owner declined this call{f': {step.error}' if step.error else '.'}"
+            self._end_badly(step, Step.State.REFUSED, DECLINED, words)
         if step.outcome != APPROVED:
-            self._ask_owner(step)
+            until = step.started_at + timedelta(days=settings.APPROVAL_DAYS)
+            if timezone.now() >= until:
+                words = f"Nobody approved this call within {settings.APPROVAL_DAYS} days, so it was declined."
+                self._end_badly(step, Step.State.REFUSED, DECLINED, words)
+            self._ask_owner(step, until)
         self.journal.write(step, {"state": Step.State.RUNNING, "started_at": timezone.now()})
 
-    def _carry_out(self, step: Step, asked: Call) -> str:
-        ctx = ToolContext(
+    def _ask_owner(self, step: Step, until: datetime) -> NoReturn:
+        undecided = [one for one in self.journal.steps if one.state == Step.State.WAITING and not one.outcome]
+        words = f"{step.name} waits" if len(undecided) == 1 else f"{len(undecided)} calls wait"
+        raise Waits("approval", f"{words} for your approval.", until)
+
+    def _context(self, step: Step, approved: bool) -> ToolContext:
+        return ToolContext(
             agent=self.run.agent,
             now=timezone.now(),
             granted=frozenset(self.loaded.granted),
@@ -88,9 +122,16 @@ class Calling:
             remember=lambda intent: self.journal.remember(step, intent),
             flag=self._flag,
             fence=lambda source, text: fence(source, text, mark(self.run)),
+            key=f"{self.run.pk}:{step.position}",
+            approved=approved,
+            verbs=RunVerbs(),
         )
+
+    def _carry_out(self, step: Step, asked: Call, approved: bool) -> str:
         try:
-            text: str = storable(call(ctx, asked.name, asked.arguments))
+            text: str = storable(call(self._context(step, approved), asked.name, asked.arguments))
+        except ToolWaits as waits:
+            raise Waits("child", str(waits), timezone.now() + LOOK_AGAIN) from None
         except ToolRefused as refused:
             self._end_badly(step, Step.State.REFUSED, "refused", str(refused))
         except ToolFailed as failed:

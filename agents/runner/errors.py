@@ -2,6 +2,9 @@
 
 from datetime import datetime
 
+# Reasons of waits that say nothing about models: they do not use up the waits a run has for those.
+WAITS_FOR_OTHERS = frozenset({"approval", "child"})
+
 
 class Leaves(Exception):
     """Base: the run does not go on here."""

@@ -19,14 +19,16 @@ from agents.engine.outcomes import Call
 from agents.models import Run, Step
 from agents.runner.asking import Asking
 from agents.runner.calling import Calling
-from agents.runner.errors import Fails, Stopped, Waits
-from agents.runner.journal import Journal, storable
+from agents.runner.errors import WAITS_FOR_OTHERS, Fails, Stopped, Waits
+from agents.runner.journal import Journal
 from agents.runner.lease import Lease
-from agents.runner.loading import Loaded, context_input, history, lasting_mark, load, mark
+from agents.runner.loading import Loaded, context_input, history, lasting_mark, load, mark, told_before, typed
+from agents.sources import disclose
 from agents.tools import ToolContext
 from marketplace.models import Author
 from marketplace.protocol import templates
 from marketplace.protocol.events import Event
+from marketplace.protocol.storable import storable
 
 log = logging.getLogger(__name__)
 
@@ -63,14 +65,12 @@ def _carry_out(run: Run, journal: Journal, lease: Lease) -> loop.End:
     run.parameters = {name: value.to_dict() for name, value in loaded.parameters.items()}
     if run.action == "template":
         return _template_action(run, loaded, Calling(run, loaded, journal, lease))
-    context = _context(run, loaded, journal)
-    _keep_request(run, loaded, context)
+    messages = _first_request(run, loaded, journal)
     asking = Asking(run, loaded, journal, lease)
     calling = Calling(run, loaded, journal, lease)
-    messages: list[dict[str, Any]] = [message.to_dict() for message in context.messages]
     if not messages:
         raise Fails("nothing", "There is nothing to send: no soul, no skill and no message.")
-    for happened in loop.run(messages, asking.complete, calling.call):
+    for happened in loop.run(messages, asking.complete, calling.call, ahead=calling.ahead):
         if isinstance(happened, loop.End):
             return happened
         _keep_unanswered(journal, happened)
@@ -88,9 +88,19 @@ def _keep_unanswered(journal: Journal, turn: loop.Turn) -> None:
             journal.end(step, Step.State.REFUSED, outcome="refused", error=asked.problem, text=reply.text)
 
 
+def _first_request(run: Run, loaded: Loaded, journal: Journal) -> list[dict[str, Any]]:
+    """Its messages, put together once: a run that is taken up again sends the very same, whatever changed since."""
+    if not run.request.get("messages"):
+        _keep_request(run, loaded, _context(run, loaded, journal))
+    messages: list[dict[str, Any]] = run.request["messages"]
+    return messages
+
+
 def _context(run: Run, loaded: Loaded, journal: Journal) -> Context:
     said = run.input
-    arguments = {str(name): str(value) for name, value in said.get("arguments", {}).items()}
+    arguments = {str(name): _argument(run, value) for name, value in said.get("arguments", {}).items()}
+    disclosed = disclose(run.agent, loaded.granted, typed(run), mark(run), told_before(run))
+    run.disclosure = storable(disclosed.record())
     given = context_input(
         run.agent,
         loaded,
@@ -100,6 +110,7 @@ def _context(run: Run, loaded: Loaded, journal: Journal) -> Context:
         event=_happened(run),
         arguments=arguments,
         history=history(run),
+        disclosed=disclosed,
     )
     wanted = [name for name in names_used(given) if name not in LIVE | {"soul"} | arguments.keys()]
     values, warnings = _variables(run, loaded, journal, wanted)
@@ -109,6 +120,12 @@ def _context(run: Run, loaded: Loaded, journal: Journal) -> Context:
     more += [f"The skill asks for {name}, which is not granted." for name in loaded.in_vain]
     run.warnings = list(dict.fromkeys([*run.warnings, *context.warnings, *warnings, *more]))
     return context
+
+
+def _argument(run: Run, value: Any) -> str:
+    """As text. What a stranger's request brought stands inside a fence, a number or a yes excepted."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return fence("webhook", text, mark(run)) if run.trigger_kind == "webhook" and isinstance(value, str) else text
 
 
 def _happened(run: Run) -> str | None:
@@ -142,15 +159,16 @@ def _variables(
 def _keep_request(run: Run, loaded: Loaded, context: Context) -> None:
     """The exact first request, before anything is sent."""
     run.rule = context.rule
-    run.request = {
-        "messages": [message.to_dict() for message in context.messages],
-        "tools": loaded.schemas,
-        "parts": [{"name": part.name, "tokens": part.tokens} for part in context.parts],
-        "reason": context.reason,
-    }
-    Run.objects.filter(pk=run.pk).update(
-        parameters=run.parameters, rule=run.rule, request=run.request, warnings=run.warnings
+    run.request = storable(
+        {
+            "messages": [message.to_dict() for message in context.messages],
+            "tools": loaded.schemas,
+            "parts": [{"name": part.name, "tokens": part.tokens} for part in context.parts],
+            "reason": context.reason,
+        }
     )
+    changed = ("parameters", "rule", "request", "disclosure", "warnings")
+    Run.objects.filter(pk=run.pk).update(**{name: getattr(run, name) for name in changed})
 
 
 def _template_action(run: Run, loaded: Loaded, calling: Calling) -> loop.End:
@@ -190,7 +208,7 @@ def _mine(run: Run) -> Any:
 
 def _wait(run: Run, waits: Waits) -> None:
     """Frees the worker: the row waits, for a time or for its owner."""
-    timed = waits.until is not None
+    timed = waits.until is not None and waits.reason not in WAITS_FOR_OTHERS
     _mine(run).update(
         status=Run.Status.WAITING,
         reason=waits.reason,

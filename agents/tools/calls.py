@@ -4,6 +4,7 @@ ToolError                 words for the model, never with a secret
     ToolRefused           nothing was tried: unknown tool, not granted, wrong arguments
         SecretFound       nothing was sent: the text holds a key this site knows
     ToolFailed            it was tried and did not work; `unknown` when it may have worked
+ToolWaits                 no error: it goes on later, and is called again with what it remembered
 """
 
 import secrets
@@ -12,13 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from agents.engine.fences import fence
 from agents.tools.schemas import documentation, problem, schema_of
 
 if TYPE_CHECKING:
-    from agents.models import Agent, Run
+    from agents.models import Agent, Run, Trigger
 
 Risk = Literal["reads", "writes", "spends"]
 LONGEST_REPLY = 100_000  # characters handed back to a model
@@ -44,6 +45,10 @@ class ToolFailed(ToolError):
         self.unknown = unknown  # True: it may have had its effect all the same
 
 
+class ToolWaits(Exception):
+    """Nothing may wait in a worker: the run waits in its row, and the call is made again."""
+
+
 @dataclass(frozen=True)
 class Tool:
     """One thing an agent can do. Risk: reads, writes (others see it), spends (costs money)."""
@@ -53,6 +58,10 @@ class Tool:
     risk: Risk
     # Whether a call whose outcome is unknown may be made again: reads, and publications, which send the same id.
     repeatable: bool
+    # It changes what the agent is or does: its owner is asked also where the run may act by itself.
+    asks: bool = False
+    # What the call would do, in words for its owner; takes the tool's arguments, raises ToolRefused as the tool would.
+    foresee: Callable[..., str] | None = None
 
     @cached_property
     def description(self) -> str:
@@ -67,6 +76,19 @@ class Tool:
         """The form that chat completion APIs take."""
         said = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {"type": "function", "function": said}
+
+
+class Verbs(Protocol):
+    """What layers above the tools do for them; the runner hands it over."""
+
+    def start(self, parent: "Run", address: str, event_id: str, message: str, tools: list[str], key: str) -> "Run":
+        """A run of this skill version that `parent` started; the same key gives the same run."""
+
+    def pin(self, agent: "Agent", address: str, event_id: str, now: datetime) -> None:
+        """This version runs from now on, and its trigger is armed."""
+
+    def switch(self, trigger: "Trigger", enabled: bool, now: datetime) -> None:
+        """The trigger's switch."""
 
 
 @dataclass
@@ -86,6 +108,9 @@ class ToolContext:
     flag: Callable[[str], None] = lambda words: None  # marks the run for its owner
     fence: Callable[[str, str], str] | None = None  # (source, text) -> the text between the run's unguessable marks
     seconds: float = 20.0  # how long the call may take
+    key: str = ""  # names this call among all calls there ever were; the same in every attempt
+    approved: bool = False  # whether the owner said yes to this very call
+    verbs: Verbs | None = None
 
     def __post_init__(self) -> None:
         self.until = time.monotonic() + self.seconds
@@ -95,21 +120,21 @@ class ToolContext:
         """Seconds left for this call."""
         return max(0.1, self.until - time.monotonic())
 
+    @property
+    def site(self) -> Verbs:
+        """The verbs, for tools that make no sense outside a run."""
+        if self.verbs is None:
+            raise ToolRefused("This tool works within a run only.")
+        return self.verbs
+
     def fenced(self, source: str, text: str) -> str:
         """What others wrote, marked as such."""
         return self.fence(source, text) if self.fence else fence(source, text, secrets.token_hex(8))
 
 
 def call(tools: Mapping[str, Tool], ctx: ToolContext, name: str, arguments: dict[str, Any]) -> str:
-    """The tool's answer. Raises ToolRefused or ToolFailed, and nothing else that a tool may cause."""
-    tool = tools.get(name)
-    if tool is None:
-        raise ToolRefused(f'There is no tool "{name[:80]}".')
-    if name not in ctx.granted:
-        raise ToolRefused(f'The tool "{name}" is not granted to this run.')
-    wrong = problem(tool.parameters, arguments)
-    if wrong:
-        raise ToolRefused(f"{name}: {wrong}.")
+    """The tool's answer. Raises ToolRefused, ToolFailed or ToolWaits, and nothing else that a tool may cause."""
+    tool = _allowed(tools, ctx, name, arguments)
     try:
         answer = tool.function(ctx, **arguments)
     except SecretFound as found:
@@ -119,3 +144,25 @@ def call(tools: Mapping[str, Tool], ctx: ToolContext, name: str, arguments: dict
         cut = len(answer) - LONGEST_REPLY
         answer = f"{answer[:LONGEST_REPLY]}\n[{cut} characters left out]"
     return answer
+
+
+def foresee(tools: Mapping[str, Tool], ctx: ToolContext, name: str, arguments: dict[str, Any]) -> str:
+    """What the call would do, for the owner to decide on. Raises ToolRefused where there is nothing to decide."""
+    tool = _allowed(tools, ctx, name, arguments)
+    try:
+        return tool.foresee(ctx, **arguments) if tool.foresee else ""
+    except SecretFound as found:
+        ctx.flag(str(found))
+        raise
+
+
+def _allowed(tools: Mapping[str, Tool], ctx: ToolContext, name: str, arguments: dict[str, Any]) -> Tool:
+    tool = tools.get(name)
+    if tool is None:
+        raise ToolRefused(f'There is no tool "{name[:80]}".')
+    if name not in ctx.granted:
+        raise ToolRefused(f'The tool "{name}" is not granted to this run.')
+    wrong = problem(tool.parameters, arguments)
+    if wrong:
+        raise ToolRefused(f"{name}: {wrong}.")
+    return tool

@@ -2,14 +2,9 @@
 
 import json
 
-from django.db.models import Q
-
 from agents.models import Memory
 from agents.tools import leaks
 from agents.tools.calls import ToolContext, ToolRefused
-
-LONGEST = 4_000  # characters
-MOST = 500  # memories of one agent
 
 
 def memory_save(ctx: ToolContext, text: str) -> str:
@@ -17,11 +12,11 @@ def memory_save(ctx: ToolContext, text: str) -> str:
 
     text: what to remember, as one or a few sentences
     """
-    if not 0 < len(text.strip()) <= LONGEST:
-        raise ToolRefused(f"A memory has from 1 to {LONGEST:,} characters.")
+    if refusal := Memory.problem(text):
+        raise ToolRefused(refusal)
     leaks.stop(ctx, text)
-    if Memory.objects.filter(agent=ctx.agent).count() >= MOST:
-        raise ToolRefused(f"There are {MOST} memories already; the owner can delete some.")
+    if refusal := Memory.full(ctx.agent):
+        raise ToolRefused(refusal)
     memory, made = Memory.objects.get_or_create(agent=ctx.agent, text=text.strip(), defaults={"created_at": ctx.now})
     return f"Remembered as number {memory.pk}." if made else f"This was remembered already, as number {memory.pk}."
 
@@ -32,9 +27,7 @@ def memory_search(ctx: ToolContext, query: str = "", limit: int = 10) -> str:
     query: words it holds; leave it out for the newest
     limit: how many at most
     """
-    found = Memory.objects.filter(agent=ctx.agent)
-    for word in query.split()[:8]:
-        found = found.filter(Q(text__icontains=word))
+    found = Memory.objects.filter(agent=ctx.agent).search(query)
     rows = [
         json.dumps({"number": one.pk, "at": one.created_at.isoformat(), "text": one.text}, ensure_ascii=False)
         for one in found.order_by("-pk")[: max(1, min(limit, 50))]

@@ -114,7 +114,7 @@ def test_an_open_run_asks_again_and_the_last_answer_does_not(own: Agent, client:
     assert b"hx-trigger" not in last.content and b"hx-get" not in last.content and b"succeeded" in last.content
 
 
-@pytest.mark.parametrize(("said", "kept"), [("approve", "approved"), ("refuse", "declined")])
+@pytest.mark.parametrize(("said", "kept"), [("approve", "approved"), ("decline", "declined")])
 def test_a_waiting_call_is_decided_once_and_the_run_goes_on(own: Agent, client: Client, said: str, kept: str) -> None:
     run = rows.run(own, status="waiting", reason="approval", autonomy="suggest")
     waiting = step(run, state="waiting", input={"arguments": {"content": "a note"}})
@@ -122,7 +122,7 @@ def test_a_waiting_call_is_decided_once_and_the_run_goes_on(own: Agent, client: 
     client.post(f"/runs/{run.pk}/steps/1/", {"decision": said})
     waiting.refresh_from_db()
     assert waiting.outcome == kept and Run.objects.claimable(timezone.now()).filter(pk=run.pk).exists()
-    client.post(f"/runs/{run.pk}/steps/1/", {"decision": "refuse" if said == "approve" else "approve"})
+    client.post(f"/runs/{run.pk}/steps/1/", {"decision": "decline" if said == "approve" else "approve"})
     waiting.refresh_from_db()
     assert waiting.outcome == kept
 
