@@ -142,10 +142,11 @@ class AgentForm(SecretsRefused, forms.ModelForm):  # type: ignore[type-arg]
 
     def clean_usage_rules(self) -> str | None:
         """None where they are the site's own words, so that better ones reach this agent too."""
+        kept: str | None = self.instance.usage_rules
+        typed: str = self.cleaned_data["usage_rules"] or ""
         if "usage_rules" not in self.data:
-            return self.instance.usage_rules
-        text = " ".join((self.cleaned_data["usage_rules"] or "").split())
-        return None if text == USAGE_RULES else self.cleaned_data["usage_rules"] or ""
+            return kept
+        return None if " ".join(typed.split()) == USAGE_RULES else typed
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data

@@ -5,6 +5,7 @@ next one replays finished steps from their rows and repeats nothing that must no
 """
 
 from agents.runner.execution import execute
-from agents.runner.loading import load_skill, skill_of
+from agents.runner.loading import load_skill
+from agents.sources.adopted import skill_of
 
 __all__ = ["execute", "load_skill", "skill_of"]
