@@ -26,9 +26,17 @@ _PROFILE = ("name", "about", "nip05", "profile_id", "profile_at")
 _RELAYS = ("write_relays", "relays_id", "relays_at")
 
 
+def names(pubkeys: Iterable[str]) -> dict[str, str]:
+    """The names of those of these keys that have a row."""
+    statement = sql.text(
+        "SELECT a.pubkey, a.name FROM {values} CROSS JOIN {authors} a WHERE a.pubkey = v.column1", authors=Author
+    )
+    return dict(sql.join(statement, [(pubkey,) for pubkey in pubkeys]))
+
+
 def project_profiles(profiles: Sequence[Event]) -> set[str]:
     """Write names; the keys whose name changed."""
-    before = dict(Author.objects.filter(pk__in=[event.pubkey for event in profiles]).values_list("pk", "name"))
+    before = names({event.pubkey for event in profiles})
     rows = {event.pubkey: _profile(event) for event in profiles}
     _upsert(rows, _PROFILE)
     return {pubkey for pubkey, row in rows.items() if row["name"] != before.get(pubkey, "")}

@@ -1,4 +1,4 @@
-"""Kind 10123 -> Adoption: an adopter's rows are those of their current list, replaced as a whole."""
+"""Kind 10123 -> Adoption: an adopter's rows are those of their current list."""
 
 from collections.abc import Collection, Sequence
 
@@ -9,38 +9,84 @@ from marketplace.protocol.adoptions import read_adoptions
 from marketplace.protocol.events import Event
 
 _COLUMNS = ("adopter", "address", "position", "event_id", "listed_at", "counted")
+Entry = tuple[str, bool]  # address, counted
+Row = tuple[object, ...]
 
 
 def project(lists: Sequence[Event]) -> set[str]:
-    """Replace the rows of these adopters; the addresses whose adopters changed."""
-    before = _addresses({event.pubkey for event in lists})
-    rows = [row for event in lists for row in _rows(event)]
-    _delete({event.pubkey for event in lists})
-    sql.insert(Adoption, _COLUMNS, rows)
-    after = {(row[0], row[1]) for row in rows}
-    return {str(address) for _, address in before ^ after}
+    """Make these the current lists of their adopters; the addresses whose adopters changed.
+
+    What stays on a list keeps its row, and what left it hands its row to what came: an index entry is then
+    moved once, where a row that goes and a row that comes would cost two in each.
+    """
+    before = _rows({event.pubkey for event in lists})
+    kept: list[tuple[int, str, int, int]] = []
+    reused: list[tuple[str, bool, int, str, int, int]] = []
+    fresh: list[tuple[str, str, int, str, int, bool]] = []
+    stale: list[tuple[int]] = []
+    touched: set[str] = set()
+    for event in lists:
+        rows, wanted = before.get(event.pubkey, {}), _entries(event)
+        left = [entry for entry in rows if entry not in wanted]
+        for entry, position in wanted.items():
+            if entry in rows:
+                kept.append((position, event.id, event.created_at, rows[entry]))
+                continue
+            touched.add(entry[0])
+            if left:
+                old = left.pop()
+                touched.add(old[0])
+                reused.append((*entry, position, event.id, event.created_at, rows[old]))
+            else:
+                fresh.append((event.pubkey, entry[0], position, event.id, event.created_at, entry[1]))
+        touched.update(address for address, _ in left)
+        stale += [(rows[entry],) for entry in left]
+    _write(kept, reused, stale)
+    sql.insert(Adoption, _COLUMNS, fresh)
+    return touched
 
 
 def remove(adopters: Collection[str]) -> set[str]:
     """These keys have no current list; the addresses they had on one."""
-    before = _addresses(adopters)
-    _delete(adopters)
-    return {address for _, address in before}
+    before = _rows(adopters)
+    _write([], [], [(pk,) for rows in before.values() for pk in rows.values()])
+    return {address for rows in before.values() for address, _ in rows}
 
 
-def _rows(event: Event) -> list[tuple[str, str, int, str, int, bool]]:
-    """An own adoption is shown but not counted. Names that cannot be a column name no skill here."""
-    entries = [entry.address for entry in read_adoptions(event).entries if storable(entry.address.d)]
-    return [
-        (event.pubkey, str(address), position, event.id, event.created_at, address.pubkey != event.pubkey)
-        for position, address in enumerate(entries)
-    ]
+def adopted(addresses: Sequence[str]) -> set[str]:
+    """Those of these addresses that stand on somebody's list."""
+    statement = sql.text(
+        "SELECT v.column1 FROM {values} WHERE EXISTS (SELECT 1 FROM {adoptions} a WHERE a.address = v.column1)",
+        adoptions=Adoption,
+    )
+    return {row[0] for row in sql.join(statement, [(address,) for address in addresses])}
 
 
-def _addresses(adopters: Collection[str]) -> set[tuple[str, str]]:
-    return set(Adoption.objects.filter(adopter__in=adopters).values_list("adopter", "address"))
+def _entries(event: Event) -> dict[Entry, int]:
+    """Each with its place. An own adoption is shown but not counted; a name that cannot be a column names nothing."""
+    found = [entry.address for entry in read_adoptions(event).entries if storable(entry.address.d)]
+    return {(str(address), address.pubkey != event.pubkey): position for position, address in enumerate(found)}
 
 
-def _delete(adopters: Collection[str]) -> None:
-    stale = Adoption.objects.filter(adopter__in=adopters)
-    stale._raw_delete(stale.db)
+def _rows(adopters: Collection[str]) -> dict[str, dict[Entry, int]]:
+    statement = sql.text(
+        "SELECT a.adopter, a.address, a.counted, a.id FROM {values} CROSS JOIN {adoptions} a "
+        "WHERE a.adopter = v.column1",
+        adoptions=Adoption,
+    )
+    found: dict[str, dict[Entry, int]] = {}
+    for adopter, address, counted, pk in sql.join(statement, [(adopter,) for adopter in adopters]):
+        found.setdefault(adopter, {})[address, bool(counted)] = pk
+    return found
+
+
+def _write(kept: Sequence[Row], reused: Sequence[Row], stale: Sequence[Row]) -> None:
+    def write(statement: str, rows: Sequence[Row]) -> None:
+        sql.many(sql.text(statement, adoptions=Adoption), rows)
+
+    write("DELETE FROM {adoptions} WHERE id = %s", stale)
+    write("UPDATE {adoptions} SET position = %s, event_id = %s, listed_at = %s WHERE id = %s", kept)
+    write(
+        "UPDATE {adoptions} SET address = %s, counted = %s, position = %s, event_id = %s, listed_at = %s WHERE id = %s",
+        reused,
+    )

@@ -13,7 +13,8 @@ from marketplace.ingest import sql
 # ask again after 1, 2, 5, 10, 15, 20 ms, so half of the time must be theirs.
 GAP = 0.010
 BUSY = 0.002  # waiting longer than this for the lock means that somebody else had it
-CHECKPOINT = 4_000  # pages of the write-ahead log: batches touch the same pages again and again
+CHECKPOINT = 8_000  # pages of the write-ahead log: batches touch the same pages again and again
+CACHE = 32_000  # KiB of pages kept in memory, so that those a transaction changes are written once, at its end
 REMEMBER = 1.0  # seconds that a sign of another writer counts
 
 _own = threading.local()
@@ -49,6 +50,7 @@ def _give_way() -> None:
         if getattr(_own, "connection", None) is not connection.connection:
             _own.connection = connection.connection
             cursor.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT}")
+            cursor.execute(f"PRAGMA cache_size=-{CACHE}")
         cursor.execute("PRAGMA data_version")
         version = cursor.fetchone()[0]
     now = time.monotonic()

@@ -30,7 +30,8 @@ def project(winners: Iterable[Event], prepared: Mapping[str, skills.Projected], 
     own = [prepared[event.id] for kind in kinds.SKILLS for event in by_kind.get(kind, ())]
     if own:
         skills.project(own, first)
-        changes = Changes({skill.key.text for skill in own}, True)
+        # A new row counts nobody, and that is right for most.
+        changes = Changes(lists.adopted([skill.key.text for skill in own]), True)
     if by_kind.get(kinds.ADOPTIONS):
         changes.touched |= lists.project(by_kind[kinds.ADOPTIONS])
     if by_kind.get(kinds.PROFILE):
@@ -56,14 +57,16 @@ def reproject(keys: Sequence[Key]) -> Changes:
 def _remove(keys: Sequence[Key]) -> Changes:
     own = [key for key in keys if key.kind in kinds.SKILLS]
     skills.remove(own)
-    changes = Changes({key.text for key in own}, bool(own))
+    changes = Changes(catalogue=bool(own))
     pubkeys = _pubkeys(keys)
-    changes.touched |= lists.remove(pubkeys(kinds.ADOPTIONS))
-    renamed = authors.forget_profiles(pubkeys(kinds.PROFILE))
-    skills.rename(renamed)
-    for pubkey in renamed:
-        changes.catalogue = bool(pubkey)
-    authors.forget_relays(pubkeys(kinds.RELAYS))
+    if adopters := pubkeys(kinds.ADOPTIONS):
+        changes.touched |= lists.remove(adopters)
+    if named := pubkeys(kinds.PROFILE):
+        renamed = authors.forget_profiles(named)
+        skills.rename(renamed)
+        changes.catalogue |= bool(renamed)
+    if writers := pubkeys(kinds.RELAYS):
+        authors.forget_relays(writers)
     return changes
 
 

@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from marketplace.ingest import sql
+from marketplace.ingest import authors, sql
 from marketplace.ingest.checking import expires_at
 from marketplace.ingest.keys import Key, clean, keyed, storable
-from marketplace.models import Author, Facet, Skill
+from marketplace.models import Facet, Skill
 from marketplace.protocol.events import Event
 from marketplace.protocol.kinds import PRIVATE_SKILL, SKILL
 from marketplace.protocol.skills import SkillSpec, read_skill
@@ -70,7 +70,7 @@ def project(skills: Sequence[Projected], first: Mapping[Key, int]) -> None:
     rows = [skill for skill in skills if skill.has_row]
     if not rows:
         return
-    names = dict(Author.objects.filter(pk__in={skill.key.pubkey for skill in rows}).values_list("pk", "name"))
+    names = authors.names({skill.key.pubkey for skill in rows})
     table = sql.table(Skill)
     updates = ", ".join(f"{name} = excluded.{name}" for name in _OWN)
     oldest = (
@@ -100,20 +100,22 @@ def backdate(older: Mapping[Key, int]) -> None:
 
 def remove(keys: Iterable[Key]) -> None:
     """No version counts any more at these addresses."""
-    for key in keys:
-        found = Skill.objects.filter(kind=key.kind, pubkey=key.pubkey, d=key.d)
-        Facet.objects.filter(skill__in=found).delete()
-        found._raw_delete(found.db)
+    rows = list(keys)
+    for statement in (
+        "DELETE FROM {facets} WHERE skill_id IN (SELECT id FROM {skills} WHERE kind = %s AND pubkey = %s AND d = %s)",
+        "DELETE FROM {skills} WHERE kind = %s AND pubkey = %s AND d = %s",
+    ):
+        sql.many(sql.text(statement, facets=Facet, skills=Skill), rows)
 
 
 def rename(pubkeys: Iterable[str]) -> None:
     """An author's name changed, and skills are found by it."""
-    names = dict(Author.objects.filter(pk__in=list(pubkeys)).values_list("pk", "name"))
-    skills = Skill.objects.filter(pubkey__in=list(names)).only("pk", "pubkey", "d", "topics", "description")
+    names = authors.names(set(pubkeys))
+    skills = Skill.objects.filter(pubkey__in=list(names)).values_list("pk", "pubkey", "d", "topics", "description")
     changed = []
-    for skill in skills.iterator(chunk_size=500):
-        words = clean(" ".join([skill.d, *skill.topics, skill.description]), MAX_SEARCH).lower()
-        changed.append((_search_text(words, names[skill.pubkey]), skill.pk))
+    for pk, pubkey, d, topics, description in skills.iterator(chunk_size=500):
+        words = clean(" ".join([d, *topics, description]), MAX_SEARCH).lower()
+        changed.append((_search_text(words, names[pubkey]), pk))
     sql.many(sql.text("UPDATE {skills} SET search_text = %s WHERE id = %s", skills=Skill), changed)
 
 
@@ -127,8 +129,7 @@ def _search_text(words: str, author: str) -> str:
 
 
 def _write_facets(wanted: Mapping[int, Sequence[tuple[str, str]]]) -> None:
-    stale = Facet.objects.filter(skill_id__in=list(wanted))
-    stale._raw_delete(stale.db)
+    sql.many(sql.text("DELETE FROM {facets} WHERE skill_id = %s", facets=Facet), [(pk,) for pk in wanted])
     rows = [(pk, *facet) for pk, facets in wanted.items() for facet in facets]
     sql.insert(Facet, ("skill_id", "name", "value"), rows)
 

@@ -1,12 +1,15 @@
 """Statements over many rows at once, the same on SQLite and PostgreSQL: the ORM costs five times as much per row."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from django.db import connection, models
 
 ROWS = 1_000  # per statement, fewer where rows are wide
 PARAMETERS = 30_000  # SQLite takes 32,766
+# SQLite's parser costs as much as its inserts: statements of one length are prepared once and used again.
+PREPARED_ROWS = 32
 # Serialises ingest on PostgreSQL, where writers do not exclude each other: a deletion and its target
 # arriving at once in two processes must see each other.
 INGEST_LOCK = 0x4A4D494E
@@ -43,10 +46,14 @@ def insert(
     head = f"INSERT INTO {table(model)} ({','.join(columns)}) VALUES "  # noqa: S608
     tail = f" {conflict}" + (f" RETURNING {returning}" if returning else "")
     with connection.cursor() as cursor:
-        for part in parts(rows, len(columns)):
-            cursor.execute(head + ",".join([one] * len(part)) + tail, [value for row in part for value in row])
-            if returning:
-                found += cursor.fetchall()
+        for size, groups in _groups(rows, len(columns)):
+            statement = head + ",".join([one] * size) + tail
+            if returning or connection.vendor != "sqlite":
+                for values in groups:
+                    cursor.execute(statement, values)
+                    found += cursor.fetchall() if returning else ()
+            else:
+                cursor.executemany(statement, groups)
     return found
 
 
@@ -60,11 +67,28 @@ def join(select: str, rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
         return found
     one = "(" + ",".join(["%s"] * len(rows[0])) + ")"
     with connection.cursor() as cursor:
-        for part in parts(rows, len(rows[0])):
-            values = f"(VALUES {','.join([one] * len(part))}) AS v"
-            cursor.execute(select.replace("{values}", values), [value for row in part for value in row])
-            found += cursor.fetchall()
+        for size, groups in _groups(rows, len(rows[0])):
+            statement = select.replace("{values}", f"(VALUES {','.join([one] * size)}) AS v")
+            for values in groups:
+                cursor.execute(statement, values)
+                found += cursor.fetchall()
     return found
+
+
+def _groups(rows: Sequence[Sequence[Any]], width: int) -> Iterator[tuple[int, list[list[Any]]]]:
+    """How many rows a statement takes, and the values of each such statement."""
+    if connection.vendor != "sqlite":
+        for part in parts(rows, width):
+            yield len(part), [list(chain.from_iterable(part))]
+        return
+    whole = len(rows) - len(rows) % PREPARED_ROWS
+    size = PREPARED_ROWS
+    if whole:
+        yield size, [list(chain.from_iterable(rows[at : at + size])) for at in range(0, whole, size)]
+    while whole < len(rows):
+        size = 1 << (len(rows) - whole).bit_length() - 1  # 16, 8, 4, 2, 1: few lengths, all of them prepared
+        yield size, [list(chain.from_iterable(rows[whole : whole + size]))]
+        whole += size
 
 
 def parts(rows: Sequence[Any], width: int = 1, most: int = ROWS) -> Iterator[Sequence[Any]]:
@@ -74,6 +98,11 @@ def parts(rows: Sequence[Any], width: int = 1, most: int = ROWS) -> Iterator[Seq
         yield rows[start : start + size]
 
 
-def many(statement: str, rows: Iterable[Sequence[Any]]) -> None:
+def many(statement: str, rows: Iterable[Sequence[Any]]) -> int:
+    """Run it once with each row's values; how many rows of the table it changed."""
+    values = list(rows)
+    if not values:
+        return 0
     with connection.cursor() as cursor:
-        cursor.executemany(statement, list(rows))
+        cursor.executemany(statement, values)
+        return int(cursor.rowcount)

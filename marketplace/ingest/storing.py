@@ -17,8 +17,8 @@ from marketplace.protocol import kinds
 from marketplace.protocol.events import Event
 from marketplace.relays.arrivals import Incoming
 
-BATCH = 200  # events per transaction
-WEIGHT = 4_000  # tags per transaction: one list may name 2,000 skills
+BATCH = 500  # events per transaction
+WEIGHT = 10_000  # tags per transaction: one list may name 2,000 skills
 SHORT = 10  # transactions are this much shorter while somebody else writes
 log = logging.getLogger(__name__)
 

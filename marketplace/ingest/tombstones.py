@@ -26,8 +26,11 @@ class Tombstones:
     @classmethod
     def concerning(cls, events: Sequence[Event]) -> "Tombstones":
         found = cls()
-        pubkeys = {event.pubkey for event in events}
-        dead = set(Tombstone.objects.filter(pubkey__in=pubkeys).values_list("pubkey", flat=True).distinct())
+        some = sql.text(
+            "SELECT v.column1 FROM {values} WHERE EXISTS (SELECT 1 FROM {tombstones} t WHERE t.pubkey = v.column1)",
+            tombstones=Tombstone,
+        )
+        dead = {row[0] for row in sql.join(some, [(pubkey,) for pubkey in {event.pubkey for event in events}])}
         probes = [probe for event in events if event.pubkey in dead for probe in _probes(event)]
         statement = sql.text(
             "SELECT t.pubkey, t.what, t.target, t.until, t.by_event FROM {values} CROSS JOIN {tombstones} t "
@@ -92,10 +95,14 @@ def bury(event: Event, rows: Sequence[Row]) -> list[Key]:
         named = own.filter(pk__in=part)
         keys |= dict.fromkeys(Key(*row) for row in named.values_list("kind", "pubkey", "d"))
         named.update(gone=True)
+    statement = sql.text(
+        "UPDATE {archive} SET gone = %s WHERE kind = %s AND pubkey = %s AND d = %s AND created_at <= %s AND NOT gone",
+        archive=ArchivedEvent,
+    )
     for _, what, target, until, _ in rows:
         if what == "a":
             kind, pubkey, d = target.split(":", 2)
-            if own.filter(kind=int(kind), d=d, created_at__lte=until).update(gone=True):
+            if sql.many(statement, [(True, int(kind), pubkey, d, until)]):
                 keys[Key(int(kind), pubkey, d)] = None
     return list(keys)
 

@@ -23,7 +23,7 @@ class ArchivedEvent(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(fields=["kind", "pubkey", "d", "-created_at", "id"], name="archive_versions"),
+            models.Index(fields=["kind", "pubkey", "d", "-created_at"], name="archive_versions"),
             models.Index(fields=["kind", "-created_at"], name="archive_kind"),
             models.Index(
                 fields=["expires_at"], name="archive_expiry", condition=models.Q(expires_at__isnull=False, gone=False)
@@ -34,7 +34,10 @@ class ArchivedEvent(models.Model):
 class Sighting(models.Model):
     """A relay that gave us an event."""
 
-    event = models.ForeignKey(ArchivedEvent, models.CASCADE, related_name="sightings", db_constraint=False)
+    # Without an index of its own: the constraint below starts with it.
+    event = models.ForeignKey(
+        ArchivedEvent, models.CASCADE, related_name="sightings", db_constraint=False, db_index=False
+    )
     relay = models.ForeignKey(Relay, models.CASCADE, related_name="+")
 
     class Meta:

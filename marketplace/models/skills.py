@@ -23,7 +23,7 @@ class Skill(models.Model):
     kind = models.PositiveIntegerField()
     pubkey = models.CharField(max_length=64)
     d = models.CharField(max_length=200)
-    event_id = models.CharField(max_length=64, db_index=True)
+    event_id = models.CharField(max_length=64)
     created_at = models.BigIntegerField()  # of the current version
     first_published = models.BigIntegerField()  # of the oldest version we hold
     description = models.TextField(default="")
@@ -49,15 +49,15 @@ class Skill(models.Model):
     objects = SkillQuerySet.as_manager()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["kind", "pubkey", "d"], name="skill_address")]
+        # Begins with the key, so that it finds an author's skills as well.
+        constraints = [models.UniqueConstraint(fields=["pubkey", "kind", "d"], name="skill_address")]
+        # Numbers only: every count and every new version moves an entry in each, and the few that share a
+        # number and a second are put in order when read.
         indexes = [
-            models.Index(
-                fields=["-adopters", "-first_published", "pubkey", "d"], name="skill_rank", condition=Q(listed=True)
-            ),
-            models.Index(fields=["-first_published", "pubkey", "d"], name="skill_newest", condition=Q(listed=True)),
-            models.Index(fields=["-created_at", "pubkey", "d"], name="skill_updated", condition=Q(listed=True)),
+            models.Index(fields=["-adopters", "-first_published"], name="skill_rank", condition=Q(listed=True)),
+            models.Index(fields=["-first_published"], name="skill_newest", condition=Q(listed=True)),
+            models.Index(fields=["-created_at"], name="skill_updated", condition=Q(listed=True)),
             models.Index(fields=["trigger_kind", "-adopters"], name="skill_trigger", condition=Q(listed=True)),
-            models.Index(fields=["pubkey", "-adopters"], name="skill_author"),
         ]
 
     @property
@@ -76,8 +76,7 @@ class Facet(models.Model):
     value = models.CharField(max_length=100)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["skill", "name", "value"], name="facet_once")]
-        indexes = [models.Index(fields=["name", "value", "skill"], name="facet_value")]
+        constraints = [models.UniqueConstraint(fields=["name", "value", "skill"], name="facet_once")]
 
 
 class Adoption(models.Model):
@@ -91,5 +90,6 @@ class Adoption(models.Model):
     counted = models.BooleanField(default=True)  # False for an author's own adoption
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["adopter", "address"], name="adoption_once")]
-        indexes = [models.Index(fields=["address", "counted", "adopter"], name="adoption_address")]
+        # `counted` follows from the other two, and in between lets counting read this index alone.
+        constraints = [models.UniqueConstraint(fields=["address", "counted", "adopter"], name="adoption_once")]
+        indexes = [models.Index(fields=["adopter"], name="adoption_adopter")]
