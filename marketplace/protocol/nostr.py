@@ -83,18 +83,25 @@ def gift_wrap(secret: str, receiver: str, text: str) -> Event:
     return Event.from_dict(json.loads(wrap.as_json()))
 
 
-def unwrap(secret: str, event: Event) -> tuple[str, str]:
-    """Sender and text of a gift wrap; the seal's key must be the message's. Raises ValueError."""
+def decrypt(secret: str, other: str, payload: str) -> str:
+    """What was encrypted between this key and another (NIP-44). Raises ValueError."""
     try:
-        opened = nostr_sdk.UnwrappedGift.from_gift_wrap(_keys(secret), nostr_sdk.Event.from_json(event.to_json()))
-        rumor = opened.rumor()
-        sender = str(opened.sender().to_hex())
-        author, text = str(rumor.author().to_hex()), str(rumor.content())
+        return str(_keys(secret).nip44_decrypt(nostr_sdk.PublicKey.parse(other), payload))
     except Exception:
         raise ValueError("The message cannot be opened with this key.") from None
-    if sender != author:
-        raise ValueError("The message's author is not who sealed it.")
-    return sender, text
+
+
+def decrypt_legacy(secret: str, other: str, payload: str) -> str:
+    """The same for NIP-04. Raises ValueError."""
+    try:
+        return str(nostr_sdk.nip04_decrypt(_keys(secret).secret_key(), nostr_sdk.PublicKey.parse(other), payload))
+    except Exception:
+        raise ValueError("The message cannot be opened with this key.") from None
+
+
+def encrypt_legacy(secret: str, receiver: str, text: str) -> str:
+    """NIP-04, only for those who write in that way themselves."""
+    return str(nostr_sdk.nip04_encrypt(_keys(secret).secret_key(), nostr_sdk.PublicKey.parse(receiver), text))
 
 
 def _keys(secret: str) -> Any:

@@ -12,9 +12,11 @@ from marketplace.signing.identities import (
     decrypt,
     encrypt,
     gift_wrap,
+    read_message,
     register_browser_key,
     sign,
     unwrap,
+    write_legacy,
 )
 from marketplace.signing.vault import VaultError, rotate, seal, unseal
 
@@ -27,10 +29,12 @@ __all__ = [
     "decrypt",
     "encrypt",
     "gift_wrap",
+    "read_message",
     "register_browser_key",
     "rotate",
     "seal",
     "sign",
     "unseal",
     "unwrap",
+    "write_legacy",
 ]

@@ -6,7 +6,7 @@ from django.db import IntegrityError, transaction
 from django.views.decorators.debug import sensitive_variables
 
 from marketplace.models import Identity, User
-from marketplace.protocol import checks, nostr
+from marketplace.protocol import checks, direct, nostr
 from marketplace.protocol.events import Draft, Event
 from marketplace.signing import vault
 
@@ -99,7 +99,20 @@ def gift_wrap(identity: Identity, receiver: str, text: str) -> Event:
 @sensitive_variables()
 def unwrap(identity: Identity, event: Event) -> tuple[str, str]:
     """Sender and text of a message to this key (NIP-17). Raises ValueError."""
-    return nostr.unwrap(_secret(identity), event)
+    message = direct.read(_secret(identity), event)
+    return message.sender, message.text
+
+
+@sensitive_variables()
+def read_message(identity: Identity, event: Event) -> direct.DirectMessage:
+    """A direct message that this key got or wrote, of either kind. Raises ValueError."""
+    return direct.read(_secret(identity), event)
+
+
+@sensitive_variables()
+def write_legacy(identity: Identity, receiver: str, text: str, now: int) -> Event:
+    """A direct message as kind 4 (NIP-04), signed."""
+    return direct.write_legacy(_secret(identity), receiver, text, now)
 
 
 @sensitive_variables()

@@ -12,7 +12,7 @@ from agents.models import Agent, ProviderKey, Run
 from agents.tools import TOOLS, SecretFound, Tool, ToolContext, ToolFailed, ToolRefused, call, calls
 from marketplace import relays, signing
 from marketplace.models import Skill
-from marketplace.protocol import nip19, nostr
+from marketplace.protocol import direct, nip19, nostr
 from marketplace.protocol.filters import Filter
 from tests.agents.world import AT, NOW, make_agent, signed, skill_event, stranger
 from tests.real_relay import LocalRelay
@@ -136,7 +136,8 @@ def test_a_message_goes_to_the_admin_and_only_the_admin_can_read_it(agent: Agent
     call(context(agent), "nostr_dm_send", {"message": "secret news"})
     (wrap,) = stored(relay, kinds=[1059])
     assert "secret news" not in wrap.to_json()
-    assert nostr.unwrap(admin, wrap) == (agent.identity.pubkey, "secret news")
+    message = direct.read(admin, wrap)
+    assert (message.sender, message.text) == (agent.identity.pubkey, "secret news")
 
 
 def test_other_recipients_need_the_owners_word(agent: Agent, relay: LocalRelay) -> None:
@@ -150,7 +151,7 @@ def test_other_recipients_need_the_owners_word(agent: Agent, relay: LocalRelay) 
         call(context(agent), "nostr_dm_send", arguments)
     relays.publish(signed(other, 10050, "", [["relay", relay.url]]), [relay.url])
     call(context(agent), "nostr_dm_send", arguments)
-    assert nostr.unwrap(other, stored(relay, kinds=[1059])[0])[1] == "hi"
+    assert direct.read(other, stored(relay, kinds=[1059])[0]).text == "hi"
 
 
 def test_messages_of_the_admin_are_read_and_those_of_others_are_not(agent: Agent, relay: LocalRelay) -> None:

@@ -51,27 +51,6 @@ def test_what_is_not_for_this_key_cannot_be_read() -> None:
         nostr.decrypt_own(SECRET_A, A, "nonsense")
 
 
-def test_a_direct_message_is_opened_by_its_receiver_only() -> None:
-    wrap = nostr.gift_wrap(SECRET_A, B, "hello")
-    assert wrap.kind == 1059
-    assert wrap.pubkey not in {A, B}
-    assert checks.check(wrap.to_dict()) == wrap
-    assert nostr.unwrap(SECRET_B, wrap) == (A, "hello")
-    with pytest.raises(ValueError, match="cannot be opened"):
-        nostr.unwrap(SECRET_A, wrap)
-
-
-def test_a_seal_around_somebody_elses_message_is_refused() -> None:
-    sdk = nostr.nostr_sdk
-    rumor = sdk.EventBuilder(sdk.Kind(14), "from A").finalize_unsigned(sdk.PublicKey.parse(A)).as_json()
-    sender, receiver = sdk.Keys.parse(SECRET_B), sdk.PublicKey.parse(A)
-    sealed = sender.nip44_encrypt(receiver, rumor)
-    seal = nostr.sign(Draft(B, NOW, 13, (), sealed), SECRET_B)
-    wrap = nostr.sign(Draft(B, NOW, 1059, (("p", A),), sender.nip44_encrypt(receiver, seal.to_json())), SECRET_B)
-    with pytest.raises(ValueError, match=r"\w"):
-        nostr.unwrap(SECRET_A, wrap)
-
-
 def test_the_patched_names_of_the_bindings_still_exist() -> None:
     assert bindings._UniffiRustBufferBuilder.write is nostr._write
     assert callable(bindings._UniffiRustBuffer.reserve)
