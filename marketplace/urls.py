@@ -3,17 +3,19 @@
 from django.urls import URLPattern, URLResolver, include, path
 
 from marketplace.api import api
-from marketplace.views import accounts, authors, drafts, events, publications, skill_detail, skills, triggers
+from marketplace.views import accounts, authors, drafts, events, publications, skill_detail, skillmd, skills, triggers
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", skills.skill_list, name="skill_list"),
     path("skills/<str:name>/", skill_detail.skill, name="skill"),
+    path("skills/<str:name>/SKILL.md", skillmd.skill_md, name="skill_md"),
     path("authors/<str:npub>/", authors.author, name="author"),
     path("triggers/", triggers.triggers, name="triggers"),
     path("events/<str:event_id>/", events.event, name="event"),
     path("api/v1/", api.urls),
     path("drafts/", drafts.draft_list, name="drafts"),
     path("drafts/new/", drafts.draft_new, name="draft_new"),
+    path("drafts/import/", skillmd.skill_import, name="skill_import"),
     path("drafts/save/", drafts.draft_save, name="draft_save"),
     path("drafts/<int:pk>/", drafts.draft, name="draft"),
     path("drafts/<int:pk>/delete/", drafts.draft_delete, name="draft_delete"),

@@ -17,10 +17,10 @@ from agents.engine.disclosure import Entry, Resources
 from agents.models import Agent
 from agents.sources import inside
 from agents.sources.listing import Listing, Report, SkillNotFoundError, SkillsError
+from marketplace.protocol.skillmd import MAX_FILE as MAX_SKILL
 from marketplace.protocol.skillmd import PREFIX, SkillFile, read_skillmd
 
 FILE = "SKILL.md"
-MAX_SKILL = 400_000  # bytes of a SKILL.md
 MAX_FILE = 2_000_000  # bytes of a file beside it
 MOST_FOLDERS = 1_000  # of one root
 MOST_NAMED = 60  # files that a loaded skill names

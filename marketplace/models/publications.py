@@ -6,6 +6,8 @@ from django.conf import settings
 from django.db import models
 
 from marketplace.models.identities import Identity
+from marketplace.protocol.skillmd import read_skillmd, to_spec
+from marketplace.protocol.skills import SkillSpec
 
 
 class Draft(models.Model):
@@ -18,6 +20,7 @@ class Draft(models.Model):
     revision = models.PositiveIntegerField(default=1)  # a save names the revision it saw
     form_token = models.CharField(max_length=32, default="")  # of the open page that saved last
     published_event = models.CharField(max_length=64, default="")
+    imported = models.TextField(default="")  # the SKILL.md it came from, for what no field of the form holds
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -28,6 +31,10 @@ class Draft(models.Model):
                 fields=["user", "form_token"], name="draft_once_per_page", condition=~models.Q(form_token="")
             )
         ]
+
+    def imported_spec(self) -> SkillSpec | None:
+        file = read_skillmd(self.imported) if self.imported else None
+        return to_spec(file) if file is not None and file.usable else None
 
     def keep(self, fields: dict[str, str], page: str, seen: int, now: datetime) -> bool:
         """Save what was typed, unless another page saved since this one saw revision `seen`."""

@@ -18,7 +18,7 @@ MAX_PRIVATE_BYTES = 40_000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _FRAME_BYTES = 400  # id, key, signature, kind and time of an event
 # The id of an event with other control characters is not the same everywhere (NIP-01 and JSON differ).
-_UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
+UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
 _KNOWN_TAGS = frozenset({"d", "scope", "description", "t", "license", "version"})
 
 
@@ -133,7 +133,7 @@ def problems_of(spec: SkillSpec) -> tuple[Problem, ...]:
         found += [problem for problem in triggers.problems_of(spec.trigger) if problem not in found]
     found += parameters.problems_of(parameters.tidy(spec.params))
     content, tags = _written(normalised(spec))
-    if any(_UNSAFE.search(value) for tag in tags for value in tag) or _UNSAFE.search(content):
+    if any(UNSAFE.search(value) for tag in tags for value in tag) or UNSAFE.search(content):
         found.append(
             Problem("", "A text holds a control character or half a character, which others read differently.")
         )

@@ -30,7 +30,7 @@ class Editor:
 
     def base(self) -> SkillSpec | None:
         version = known_version(self.base_event, self.user)
-        return version[1] if version else None
+        return version[1] if version else self.draft.imported_spec() if self.draft else None
 
     def form(self) -> SkillForm:
         return SkillForm(self.fields, self.user, self.base())
@@ -54,7 +54,7 @@ def draft_new(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         return _save(request, None)
     fields, base_event = _start(user, request.GET.get("from", ""))
-    fields.setdefault("identity", _default_key(request, user))
+    fields.setdefault("identity", default_key(request, user))
     return _page(request, Editor(user, fields, base_event, secrets.token_hex(16)), check=False)
 
 
@@ -182,7 +182,7 @@ def read_address(text: str) -> Address | None:
     return address if address and address.kind in kinds.SKILLS else None
 
 
-def _default_key(request: HttpRequest, user: User) -> str:
+def default_key(request: HttpRequest, user: User) -> str:
     """The key of the agent chosen in the header, else of the first agent, by the name of the relation."""
     keys = Identity.objects.filter(user=user, custody=Identity.Custody.HELD)
     chosen = keys.filter(agent__pk=request.session.get("agent", 0)).first()

@@ -133,7 +133,7 @@ def _own(request: HttpRequest, pk: int) -> Publication:
 
 def _form(draft: Draft) -> SkillForm:
     version = known_version(draft.base_event, draft.user)
-    return SkillForm(draft.fields, draft.user, version[1] if version else None)
+    return SkillForm(draft.fields, draft.user, version[1] if version else draft.imported_spec())
 
 
 def _ready(draft: Draft) -> tuple[Identity, SkillSpec] | None:

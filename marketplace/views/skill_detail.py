@@ -37,7 +37,7 @@ class Reader:
 @require_safe
 @kept.for_visitors
 def skill(request: HttpRequest, name: str) -> HttpResponse:
-    address = _address(name)
+    address = address_of(name)
     if isinstance(address, str):
         return HttpResponsePermanentRedirect(address)
     reader = find(request, address)
@@ -90,7 +90,7 @@ def _may_inspect(request: HttpRequest, row: Skill) -> bool:
     return row.kind != PRIVATE_SKILL and bool(getattr(request.user, "is_staff", False))
 
 
-def _address(name: str) -> Address | str:
+def address_of(name: str) -> Address | str:
     """The address a name stands for, or the one URL it should be asked under."""
     try:
         entity = nip19.decode(name)
@@ -113,10 +113,10 @@ def _address(name: str) -> Address | str:
 
 def _context(request: HttpRequest, reader: Reader, address: Address) -> dict[str, Any]:
     skill, wanted = reader.skill, request.GET.get("version", "")
-    row = _version(skill, wanted) if wanted else current_version(skill)
+    row = version_of(skill, wanted) if wanted else current_version(skill)
     if row is None:
         raise Http404("We do not hold this version. Its author may have deleted it.")
-    sheet = Sheet.of(row, _plaintext(reader.identity, row))
+    sheet = Sheet.of(row, plaintext_of(reader.identity, row))
     relays = Sighting.objects.filter(event=row).order_by("relay__url").values_list("relay__url", flat=True)
     return {
         "skill": skill,
@@ -134,7 +134,7 @@ def _context(request: HttpRequest, reader: Reader, address: Address) -> dict[str
     }
 
 
-def _plaintext(identity: Identity | None, row: ArchivedEvent) -> str | None:
+def plaintext_of(identity: Identity | None, row: ArchivedEvent) -> str | None:
     """A private skill in clear, where its key is held here."""
     if row.kind != PRIVATE_SKILL or identity is None or identity.custody != Identity.Custody.HELD:
         return None
@@ -144,7 +144,7 @@ def _plaintext(identity: Identity | None, row: ArchivedEvent) -> str | None:
         return None  # the sheet says that it is encrypted
 
 
-def _version(skill: Skill, event_id: str) -> ArchivedEvent | None:
+def version_of(skill: Skill, event_id: str) -> ArchivedEvent | None:
     return versions(skill).filter(pk=event_id[:64]).first() if event_id.isalnum() else None
 
 

@@ -39,6 +39,14 @@ def test_s03_a_colon_in_the_description_keeps_the_text_and_the_limit() -> None:
     assert [(problem.level, problem.message[:7]) for problem in file.problems] == [("warning", "line 3:")]
 
 
+def test_s03_what_stands_under_a_key_is_kept_where_another_line_is_broken() -> None:
+    front = "name: x\ndescription: Use when: asked\nargument-hint: [a] - e.g. \"x\"\nmetadata:\n  author: Ada: L\n  v: 'it''s'\n"
+    file = read_skillmd(f"---\n{front}allowed-tools: [Read\n---\n")
+    assert file.usable and file.description == "Use when: asked" and file.tools == ("Read",)
+    assert file.fields["metadata"] == {"author": "Ada: L", "v": "it's"}
+    assert [problem.message.split(" ")[1] for problem in file.problems] == ["3:", "4:", "6:", "8:"]
+
+
 def test_s03_brackets_before_text() -> None:
     front = 'name: x\ndescription: >\n  one\n  two\nargument-hint: [action] - e.g. "x"\nallowed-tools:\n  - Read\n'
     file = read_skillmd(f"---\n{front}---\n")

@@ -5,7 +5,7 @@ to_spec(file)               -> the skill it describes; what the format has no pl
 from_spec(spec)             -> the skill as SKILL.md, which the reference validator takes
 """
 
-from marketplace.protocol.skillmd.reading import MAX_DESCRIPTION, MAX_NAME, SkillFile, read_skillmd
+from marketplace.protocol.skillmd.reading import MAX_DESCRIPTION, MAX_FILE, MAX_NAME, SkillFile, read_skillmd
 from marketplace.protocol.skillmd.writing import PREFIX, from_spec, to_spec
 
-__all__ = ["MAX_DESCRIPTION", "MAX_NAME", "PREFIX", "SkillFile", "from_spec", "read_skillmd", "to_spec"]
+__all__ = ["MAX_DESCRIPTION", "MAX_FILE", "MAX_NAME", "PREFIX", "SkillFile", "from_spec", "read_skillmd", "to_spec"]

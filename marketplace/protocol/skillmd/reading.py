@@ -12,6 +12,7 @@ from marketplace.protocol.problems import Problem
 
 MAX_NAME = 64
 MAX_DESCRIPTION = 1_024
+MAX_FILE = 400_000  # bytes that callers read of a file
 _MAX_FRONT = 400_000  # an event's 64 kB, each character escaped
 _NAME = re.compile(r"[^\W_]+(?:[-_][^\W_]+)*\Z")
 _BREAK = re.compile(r"\r\n|\r|\n")
