@@ -17,6 +17,8 @@ _MAX_FRONT = 400_000  # an event's 64 kB, each character escaped
 _NAME = re.compile(r"[^\W_]+(?:[-_][^\W_]+)*\Z")
 _BREAK = re.compile(r"\r\n|\r|\n")
 _FIELD = re.compile(r"([A-Za-z][\w.-]*)[ \t]*:[ \t]+(.*\S)[ \t]*\Z")
+_NESTED = re.compile(r"([ \t]*(?:- )?)([A-Za-z][\w.-]*)[ \t]*:[ \t]+(.*\S)[ \t]*\Z")
+MOST_REPAIRS = 20  # lines of one file
 _OWN = frozenset({"name", "description", "allowed-tools"})
 _YES = frozenset({"true", "yes", "on", "1"})
 _BLOCK = frozenset({"|", ">", "|-", ">-", "|+", ">+"})
@@ -104,12 +106,12 @@ def _front(lines: list[str], problems: list[Problem]) -> Mapping[str, Any]:
         problems.append(Problem("", "line 2: the front matter is too long.", "error"))
         return {}
     try:
-        fields = yaml.load(text, Loader=_Texts)  # noqa: S506 - builds texts, lists and maps only
+        fields = _loaded(lines, problems)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         at = f"line {mark.line + 2}" if mark else "the front matter"
         reason = f"{at}: not YAML ({getattr(error, 'problem', None) or 'unreadable'}); each value read as plain text."
-        problems.append(Problem("", reason, "warning"))
+        problems[:] = [Problem("", reason, "warning")]
         return _line_by_line(lines, problems)
     if fields is None:
         return {}
@@ -117,6 +119,23 @@ def _front(lines: list[str], problems: list[Problem]) -> Mapping[str, Any]:
         problems.append(Problem("", "line 2: the front matter is not a list of fields."))
         return {}
     return {_flat(key): value for key, value in fields.items()}
+
+
+def _loaded(lines: list[str], problems: list[Problem]) -> Any:
+    """The YAML, with quotes put around the value of a line that it fails on. Raises as the loader does."""
+    lines = list(lines)
+    for _ in range(MOST_REPAIRS):
+        try:
+            return yaml.load("\n".join(lines), Loader=_Texts)  # noqa: S506 - builds texts, lists and maps only
+        except MarkedYAMLError as error:
+            at = error.problem_mark.line if error.problem_mark else len(lines)
+            found = _NESTED.match(lines[at]) if at < len(lines) else None
+            if found is None or found[3] in _BLOCK:
+                raise
+            lines[at] = f"{found[1]}{found[2]}: '{found[3].replace(chr(39), chr(39) * 2)}'"
+            reason = f"line {at + 2}: not YAML ({error.problem}); its value is read as plain text."
+            problems.append(Problem("", reason, "warning"))
+    return yaml.load("\n".join(lines), Loader=_Texts)  # noqa: S506
 
 
 def _line_by_line(lines: list[str], problems: list[Problem]) -> Mapping[str, Any]:
