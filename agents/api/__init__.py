@@ -8,6 +8,8 @@ from ninja import Router
 
 from agents.api.auth import reads
 from agents.api.budgets import router as budgets_router
+from agents.api.compare import router as compare_router
+from agents.api.conversations import router as conversations_router
 from agents.api.costs import router as costs_router
 from agents.api.ledger import router as ledger_router
 from agents.api.runs import router as runs_router
@@ -19,9 +21,11 @@ router = Router()
 router.add_router("/runs", runs_router, auth=reads)
 router.add_router("/runs", ledger_router, auth=reads)
 router.add_router("/runs", steps_router, auth=reads)
+router.add_router("/compare", compare_router, auth=reads)
 router.add_router("/costs", costs_router, auth=reads)
 router.add_router("/triggers", triggers_router, auth=reads)
 router.add_router("/budgets", budgets_router, auth=reads)
 router.add_router("", preview_router, auth=reads)
+router.add_router("", conversations_router, auth=reads)
 
 __all__ = ["router"]

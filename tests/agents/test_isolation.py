@@ -9,7 +9,19 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
-from agents.models import AdoptedSkill, Agent, Budget, Conversation, Delivery, Hook, ProviderKey, Run, Step, Trigger
+from agents.models import (
+    AdoptedSkill,
+    Agent,
+    Budget,
+    Comparison,
+    Conversation,
+    Delivery,
+    Hook,
+    ProviderKey,
+    Run,
+    Step,
+    Trigger,
+)
 from marketplace.models import ApiToken, Draft, Identity, Publication, User
 from tests.agents import rows
 
@@ -55,6 +67,7 @@ def alice() -> User:
     )
     run = rows.run(own, status="waiting", output="secret output", skill_name="secret skill", conversation=talk, turn=1)
     Step.objects.create(run=run, position=1, kind="tool", state="waiting", name="nostr_post", started_at=timezone.now())
+    Comparison.objects.create(agent=own, key="k", run_a=run, run_b=run, created_at=timezone.now())
     ApiToken.issue(user, "secret token", ["read"])
     Draft.objects.create(user=user, identity=own.identity)
     Publication.objects.create(identity=own.identity, event_id="c" * 64, kind=31123, raw="{}", why="secret")
@@ -74,13 +87,17 @@ def filled(route: str, user: User) -> str:
     ids = {
         "slug": own.slug,
         "run_id": Run.objects.get(agent=own).pk,
+        "other": Run.objects.get(agent=own).pk,
+        "comparison_id": Comparison.objects.get(agent=own).pk,
         "position": "1",
+        "conversation_id": str(Conversation.objects.get(agent=own).pk),
         "delivery": str(Delivery.objects.get(trigger__agent=own).pk),
         "pk": str(
             Draft.objects.get(user=user).pk if first.startswith("drafts/")
             else Publication.objects.get(identity__user=user).pk if first.startswith("publications/")
             else ApiToken.objects.get(user=user).pk if first.startswith("account/")
             else Run.objects.get(agent=own).pk if first.startswith("runs/")
+            else Comparison.objects.get(agent=own).pk if first.startswith("compare/")
             else Conversation.objects.get(agent=own).pk if "talk/" in route
             else Trigger.objects.get(agent=own).pk if "triggers/" in route
             else ProviderKey.objects.get(agent=own).pk
@@ -94,6 +111,7 @@ def state() -> list[Any]:
     models = (
         Agent,
         Budget,
+        Comparison,
         Conversation,
         Delivery,
         Hook,

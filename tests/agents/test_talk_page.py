@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from agents.dispatch import talking
 from agents.models import Agent, Conversation, Run, Step
+from marketplace.models import ApiToken
 from tests.agents import rows
 
 pytestmark = pytest.mark.django_db
@@ -236,3 +237,51 @@ def test_a_stranger_and_a_visitor_see_nothing(talk: Conversation, client: Client
     client.logout()
     assert client.get(f"/agents/scout/talk/{talk.pk}/").status_code == 302
     assert Run.objects.count() == 1
+
+
+# --- The same for programs -------------------------------------------------------
+
+
+@pytest.fixture
+def program(own: Agent) -> Client:
+    token = ApiToken.issue(own.owner, "test", ["read", "run"])
+    return Client(enforce_csrf_checks=True, headers={"Authorization": f"Bearer {token}"})
+
+
+def post(program: Client, address: str, **body: Any) -> Any:
+    return program.post(f"/api/v1{address}", body, content_type="application/json")
+
+
+def test_a_program_begins_and_goes_on_and_reads_what_was_said(program: Client) -> None:
+    begun = post(program, "/agents/scout/conversations", message="Hello", key="once")
+    again = post(program, "/agents/scout/conversations", message="Hello", key="once")
+    assert begun.status_code == 201 and begun.json()["id"] == again.json()["id"]
+    talk = Conversation.objects.get()
+    Run.objects.update(status="succeeded", output="Hi.", cost=Decimal("0.000000000001"), model="a/b")
+    said = post(program, f"/conversations/{talk.pk}/messages", message="More", llm="a/c", key="k")
+    assert said.status_code == 201 and (said.json()["turn"], said.json()["status"]) == (2, "queued")
+    step(Run.objects.get(turn=2), 1, kind="model", state="running", text="Once up")
+    found = program.get(f"/api/v1/conversations/{talk.pk}").json()
+    assert [(turn["message"], turn["answer"]) for turn in found["turns"]] == [("Hello", "Hi."), ("More", "Once up")]
+    assert (found["agent"], found["channel"], found["cost"], found["before"]) == (
+        "scout",
+        "page",
+        "0.000000000001",
+        None,
+    )
+    last = program.get(f"/api/v1/conversations/{talk.pk}?limit=1").json()
+    assert last["before"] == 2 and last["turns"][0]["turn"] == 2
+
+
+def test_what_a_program_cannot_say_is_refused_in_words(program: Client, talk: Conversation) -> None:
+    address = f"/conversations/{talk.pk}/messages"
+    assert post(program, address, message=" ").status_code == 400
+    assert post(program, address, message="x", skill=f"31123:{'a' * 64}:x").status_code == 404
+    assert post(program, address, message=f"my {NSEC}").status_code == 422
+    for number in range(talking.MOST_OPEN):
+        said(talk, f"{number}")
+    assert post(program, address, message="x").status_code == 409
+    dm = talking.open_conversation(talk.agent, "dm", timezone.now(), peer="a" * 64)
+    assert post(program, f"/conversations/{dm.pk}/messages", message="x").status_code == 409
+    for wrong in (2**70, -1, 99_999):
+        assert program.get(f"/api/v1/conversations/{wrong}").status_code == 404
