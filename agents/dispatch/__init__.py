@@ -11,6 +11,7 @@ from typing import Any
 from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
+from agents import resting
 from agents.dispatch.announcing import announce, announce_after_commit, room
 from agents.dispatch.approving import decide, decide_all
 from agents.dispatch.children import child, wake_parent
@@ -62,6 +63,7 @@ def chained(parent: Run, now: datetime) -> list[Run]:
         "status": parent.status,
         "output": parent.output,
     }
+    resting.note_end(parent)
     follow(parent, now)
     wake_parent(parent, now)
     if parent.comparison:
@@ -120,7 +122,7 @@ def again(run: Run, now: datetime, key: str) -> Run:
 
 def _asked(occasion: Occasion) -> list[Trigger]:
     """The live triggers that this occasion fires."""
-    live = Trigger.objects.filter(kind=occasion.kind, enabled=True, usable=True, agent__enabled=True)
+    live = Trigger.objects.live().filter(kind=occasion.kind)
     if occasion.kind == "chain":
         # Chains join runs of the same agent only.
         live = live.filter(agent=occasion.payload["agent"])

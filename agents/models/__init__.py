@@ -8,6 +8,7 @@ from agents.models.comparisons import Comparison
 from agents.models.conversations import Conversation, IgnoredMessage
 from agents.models.hooks import Delivery, Hook, UnknownCall
 from agents.models.memory import Memory
+from agents.models.notices import Notice
 from agents.models.prices import OwnModel
 from agents.models.runs import HeldBack, Run
 from agents.models.steps import Step
@@ -26,6 +27,7 @@ __all__ = [
     "Hook",
     "IgnoredMessage",
     "Memory",
+    "Notice",
     "OwnModel",
     "ProviderKey",
     "Reservation",

@@ -65,7 +65,15 @@ class Run(models.Model):
         SUPPRESSED = "suppressed"
 
     FINAL = frozenset({Status.SUCCEEDED, Status.FAILED, Status.CANCELLED, Status.SUPPRESSED})
-    HEAVY = ("input", "overrides", "parameters", "request", "disclosure", "warnings", "output")  # what lists do not show
+    HEAVY = (
+        "input",
+        "overrides",
+        "parameters",
+        "request",
+        "disclosure",
+        "warnings",
+        "output",
+    )  # what lists do not show
     MAX_DELIVERIES = 3  # a run that kills its worker this often is parked
     LEASE = timedelta(seconds=60)
 
@@ -143,6 +151,12 @@ class Run(models.Model):
     @property
     def is_final(self) -> bool:
         return self.status in self.FINAL
+
+    @property
+    def comparison(self) -> str:
+        """Id of the comparison it was started for; its key is made here and nowhere else."""
+        kind, _, rest = self.occasion_key.partition(":")
+        return rest.partition(":")[0] if kind == "compare" and self.trigger_kind == "manual" else ""
 
     @property
     def tokens(self) -> int:

@@ -87,8 +87,8 @@ def asked_for(request: HttpRequest) -> Asked | None:
 
 
 def _form(asked: Asked, data: Any, needs_message: bool) -> RunStartForm:
-    named = {"agents": asked.agents, "own": asked.own, "needs_message": needs_message}
-    return RunStartForm(data, **named, initial={"agent": asked.agent.slug})
+    initial = {"agent": asked.agent.slug}
+    return RunStartForm(data, agents=asked.agents, own=asked.own, needs_message=needs_message, initial=initial)
 
 
 @login_required
