@@ -39,6 +39,7 @@ class SkillText:
     rule: str = "compose"
     action: str = "llm"
     address: str = ""  # tells two skills of one name apart
+    foreign: bool = False  # by others, in a version that the owner has not looked at
 
     def is_same(self, other: "SkillText | None") -> bool:
         return other is not None and (self.address, self.name) == (other.address, other.name)
@@ -80,6 +81,7 @@ class ContextInput:
     replacement: str = ""  # a newer one, after what was said since
     by_name: tuple[tuple[str, str], ...] = ()  # skills that a person's own words invoked: (name, what is handed over)
     remarks: tuple[str, ...] = ()  # warnings from before
+    lasting_mark: str = ""  # of fences in what several runs of the agent have in common
     skill_tokens: int = SKILL_TOKENS
     count: Callable[[str], int] = _characters  # tokens of a text
 
@@ -149,7 +151,7 @@ class _Assembly:
                 if skill.is_same(given.invoked):
                     self._head(rule)
                 else:
-                    self._add(f"skill:{skill.name}", self._limited(skill, _contributed(skill, given)))
+                    self._add(f"skill:{skill.name}", self._limited(skill, _contributed(skill, given)), skill.foreign)
         if given.invoked and not self._placed(rule):
             self._head(rule)
         if rule in {"inject", "override"}:
@@ -242,9 +244,12 @@ class _Assembly:
         for message in reversed(kept):
             self._say("history", message.role, message.content)
 
-    def _add(self, part: str, sections: tuple[Section, ...]) -> None:
+    def _add(self, part: str, sections: tuple[Section, ...], foreign: bool = False) -> None:
         for section in sections:
-            self._say(part, section.role, self._expand(section.text, self.values))
+            text = self._expand(section.text, self.values)
+            if foreign:
+                text = fence("foreign skill", text, self.given.lasting_mark or self.given.mark)
+            self._say(part, section.role, text)
 
     def _expand(self, text: str, values: Mapping[str, str]) -> str:
         names = templates.variables(text)

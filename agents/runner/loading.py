@@ -15,7 +15,7 @@ from agents.engine.context import SKILL_TOKENS, ContextInput, Message, SkillText
 from agents.models import AdoptedSkill, Agent, Run
 from agents.runner.errors import Fails
 from agents.sources import Disclosed, disclose
-from agents.sources.adopted import skill_of
+from agents.sources.adopted import foreign, skill_of
 from agents.tools import TOOLS
 from marketplace.models import ArchivedEvent
 from marketplace.protocol.events import Event
@@ -89,6 +89,7 @@ def context_input(
         disclosed = disclose(agent, loaded.granted, message, mark)
     return ContextInput(
         mark=mark,
+        lasting_mark=lasting_mark(agent) if agent else "",
         soul=agent.soul if agent else "",
         invoked=skill_text(loaded.spec, address) if loaded.spec else None,
         adopted=loaded.adopted,
@@ -134,12 +135,13 @@ def adopted(agent: Agent) -> tuple[SkillText, ...]:
     """The always-on skills in list order, each in its pinned version; two queries."""
     rows = list(AdoptedSkill.objects.filter(agent=agent, on_demand=False).exclude(pinned_event=""))
     events = ArchivedEvent.objects.in_bulk([row.pinned_event for row in rows])
+    others = foreign(agent, rows)
     texts = []
     for row in rows:
         archived = events.get(row.pinned_event)
         spec = skill_of(agent, Event.from_dict(json.loads(archived.raw))) if archived else None
         if spec is not None:
-            texts.append(skill_text(spec, row.address))
+            texts.append(replace(skill_text(spec, row.address), foreign=row.address in others))
     return tuple(texts)
 
 

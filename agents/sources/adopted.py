@@ -1,7 +1,7 @@
 """The agent's adopted skills that are on demand, each in the version its owner pinned, private ones opened."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from agents.engine import disclosure
 from agents.engine.disclosure import Entry
@@ -9,8 +9,9 @@ from agents.models import AdoptedSkill, Agent
 from agents.sources.listing import Listing, Report, SkillNotFoundError, SkillsError
 from marketplace import signing
 from marketplace.models import ArchivedEvent, Identity
-from marketplace.protocol import kinds, templates
+from marketplace.protocol import kinds, skillmd, templates
 from marketplace.protocol.events import Address, Event
+from marketplace.protocol.skillmd import flat
 from marketplace.protocol.skills import SkillSpec, read_skill
 from marketplace.protocol.vocabulary import VARIABLES
 
@@ -50,7 +51,7 @@ class AdoptedSource:
     def list_skills(self) -> Listing:
         rows = self._rows()
         events = ArchivedEvent.objects.in_bulk([row.pinned_event for row in rows.values() if row.on_demand])
-        own = self._own_keys(rows)
+        others = foreign(self.agent, rows.values())
         entries, reports = list[Entry](), list[Report]()
         for name, row in rows.items():
             if not row.on_demand:
@@ -62,7 +63,7 @@ class AdoptedSource:
             elif spec.action == "template":
                 reports.append(Report(name, row.address, 0, "It fills in a text without a model: nothing to load."))
             else:
-                entries.append(_entry(name, row, spec, own))
+                entries.append(entry_of(name, spec, row.pinned_event, row.address in others))
         return Listing(tuple(entries), tuple(reports))
 
     def load_skill(self, name: str) -> Entry:
@@ -82,21 +83,31 @@ class AdoptedSource:
         parts = [row.address.split(":", 2) for row in rows]
         return dict(zip(disclosure.names((d, pubkey) for _, pubkey, d in parts), rows, strict=True))
 
-    def _own_keys(self, rows: Mapping[str, AdoptedSkill]) -> frozenset[str]:
-        if not any(row.follow and row.on_demand for row in rows.values()):
-            return frozenset()
-        return frozenset(Identity.objects.filter(user=self.agent.owner_id).values_list("pubkey", flat=True))
+
+def foreign(agent: Agent, rows: Iterable[AdoptedSkill]) -> frozenset[str]:
+    """The addresses of skills that come in versions nobody has looked at: they follow an author who is not the owner.
+
+    One query where any follows.
+    """
+    followed = {row.address for row in rows if row.follow}
+    if not followed:
+        return frozenset()
+    own = set(Identity.objects.filter(user=agent.owner_id).values_list("pubkey", flat=True))
+    return frozenset(address for address in followed if address.split(":", 2)[1] not in own)
 
 
-def _entry(name: str, row: AdoptedSkill, spec: SkillSpec, own: frozenset[str]) -> Entry:
-    said = dict(spec.extra_content) | {tag[0]: tag[1] for tag in spec.extra_tags if len(tag) > 1}
+def entry_of(name: str, spec: SkillSpec, version: str = "", foreign: bool = False) -> Entry:
+    """What an author says beside the skill counts as in a SKILL.md, wherever it stands."""
+    others = {key: flat(value) for key, value in skillmd.others(spec).items() if key != "metadata"}
+    said = {key: raw.strip('"') for key, raw in spec.extra_content}
+    said |= {tag[0]: tag[1] for tag in spec.extra_tags if len(tag) > 1} | others
     return Entry(
         name,
         spec.description,
         instructions(spec),
-        by_model=said.get("disable-model-invocation", "").strip('"').lower() != "true",
-        by_user=said.get("user-invocable", "").strip('"').lower() != "false",
-        version=row.pinned_event,
-        # A skill that follows its author comes in versions that nobody has looked at.
-        foreign=row.follow and row.address.split(":", 2)[1] not in own,
+        by_model=said.get("disable-model-invocation", "").lower() != "true",
+        by_user=said.get("user-invocable", "").lower() != "false",
+        version=version,
+        foreign=foreign,
+        extra=tuple(others.items()),
     )
