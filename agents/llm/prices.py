@@ -1,8 +1,12 @@
-"""Prices and sizes of models from the table shipped in the litellm package, without importing it."""
+"""Prices and sizes of models from the table shipped in the litellm package, without importing it.
+
+A row is read when its model is asked for: the whole table would take 13 MB of every process for a handful of them.
+"""
 
 import importlib.metadata
 import importlib.util
 import json
+import mmap
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +20,9 @@ from agents.engine.costs import FREE, Price, Tier
 from agents.llm.endpoints import Endpoint, is_offline
 
 TABLE = "model_prices_and_context_window_backup.json"
+LONGEST_ROW = 65_536  # bytes; the longest has a tenth of it
+# Names stand four spaces in, a few of them at the margin; whatever a row holds stands further in.
+_NAME = re.compile(rb'\n(?: {4})?("[^"\n]+"): \{')
 _TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 
 
@@ -27,6 +34,7 @@ class Sizes:
     most_output: int | None = None
 
 
+@lru_cache(maxsize=1)
 def package_folder() -> Path:
     """Where litellm is installed; finding it does not run it."""
     spec = importlib.util.find_spec("litellm")
@@ -35,19 +43,49 @@ def package_folder() -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the table says of one name."""
+
+    price: Price | None  # only of what is billed by the token and nothing else
+    sizes: Sizes
+
+
+@lru_cache(maxsize=500)
+def entry(name: str) -> Entry | None:
+    """None where the table does not know the name."""
+    row = _row(name)
+    if row is not None and isinstance(row.get("alias_of"), str):
+        row = _row(row["alias_of"])
+    return None if row is None else Entry(_price(row, _version()), _sizes(row))
+
+
+def _row(name: str) -> dict[str, Any] | None:
+    start = _places().get(name)
+    if start is None:
+        return None
+    with (package_folder() / TABLE).open("rb") as file:
+        file.seek(start)
+        text = file.read(LONGEST_ROW).decode(errors="replace")
+    return _decoder().raw_decode(text)[0]  # type: ignore[no-any-return]
+
+
 @lru_cache(maxsize=1)
-def _read() -> tuple[dict[str, Price], dict[str, Sizes]]:
-    path = package_folder() / TABLE
-    installed = datetime.fromtimestamp(path.stat().st_mtime, UTC).date()
-    version = f"litellm {importlib.metadata.version('litellm')} of {installed}"
-    rows = json.loads(path.read_text(), parse_float=Decimal)
-    prices = {name: price for name, row in rows.items() if (price := _price(row, version)) is not None}
-    return prices, {name: _sizes(row) for name, row in rows.items()}
+def _places() -> dict[str, int]:
+    """Where in the file each name's row begins."""
+    with (package_folder() / TABLE).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as table:
+        return {json.loads(found[1]): found.end() - 1 for found in _NAME.finditer(table)}
 
 
-def table() -> dict[str, Price]:
-    """Model name -> price; only what is billed by the token and nothing else."""
-    return _read()[0]
+@lru_cache(maxsize=1)
+def _decoder() -> json.JSONDecoder:
+    return json.JSONDecoder(parse_float=Decimal)
+
+
+@lru_cache(maxsize=1)
+def _version() -> str:
+    installed = datetime.fromtimestamp((package_folder() / TABLE).stat().st_mtime, UTC).date()
+    return f"litellm {importlib.metadata.version('litellm')} of {installed}"
 
 
 def price_of(endpoint: Endpoint, served: str = "") -> Price | None:
@@ -59,16 +97,18 @@ def price_of(endpoint: Endpoint, served: str = "") -> Price | None:
         return FREE
     provider = endpoint.model.partition("/")[0]
     for name in (*_names(provider, served), *_names(provider, endpoint.model)):
-        if name in table():
-            return table()[name]
+        found = entry(name)
+        if found is not None and found.price is not None:
+            return found.price
     return FREE if endpoint.is_local else None
 
 
 def sizes_of(model: str) -> Sizes:
     """The model's context window and longest answer."""
     for name in _names(model.partition("/")[0], model):
-        if name in _read()[1]:
-            return _read()[1][name]
+        found = entry(name)
+        if found is not None:
+            return found.sizes
     return Sizes()
 
 

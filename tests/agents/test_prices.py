@@ -1,5 +1,6 @@
 """Prices and sizes from litellm's table, read without litellm."""
 
+import json
 import subprocess
 import sys
 from decimal import Decimal
@@ -62,3 +63,25 @@ def test_reading_prices_imports_no_litellm():
         "sys.exit(int('litellm' in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+
+
+def test_every_row_is_found_where_it_stands():
+    """Against the whole table at once, the slow and large way."""
+    rows = json.loads((prices.package_folder() / prices.TABLE).read_text(), parse_float=Decimal)
+    assert len(rows) > 1_000
+    assert prices._places().keys() == rows.keys()
+    for name, row in rows.items():
+        row = rows.get(row.get("alias_of"), row)
+        assert prices.entry(name) == prices.Entry(prices._price(row, prices._version()), prices._sizes(row)), name
+
+
+def test_another_name_of_a_model_has_its_price():
+    rows = json.loads((prices.package_folder() / prices.TABLE).read_text())
+    name, model = next((name, row["alias_of"]) for name, row in rows.items() if "alias_of" in row)
+    assert prices.entry(name) == prices.entry(model)
+    assert prices.entry(name).price is not None
+
+
+@pytest.mark.parametrize("name", ["", '"', "\ud800", "\0", '{"', "x" * 200_000, "\n"])
+def test_a_name_that_is_none_has_no_entry(name):
+    assert prices.entry(name) is None
