@@ -16,7 +16,8 @@ from marketplace.relays.wire import Gone, Wire
 BATCH = 200
 PER_REQUEST = 10  # filters; more are refused by common relays
 EOSE_SECONDS = 20.0  # of silence before a page counts as never ended
-QUIET = 0.05  # seconds without a frame, then what is there is handed on
+QUIET = 0.05  # seconds without a frame while catching up, then what is there is handed on
+LIVE_QUIET = 0.001  # the same once live: what came together goes together, and nothing waits for more
 CLOSED_NAMES = 500  # events of a subscription just closed are still on their way
 PAGE = "page"
 
@@ -77,7 +78,8 @@ class Session:
 
     async def step(self, seconds: float) -> None:
         """Deal with one frame, or with none having come in time. Raises Gone when the connection is over."""
-        frame = await self.wire.receive(QUIET if self.batch else seconds)
+        quiet = QUIET if self.catching_up else LIVE_QUIET
+        frame = await self.wire.receive(quiet if self.batch else seconds)
         if frame is None:
             await self.flush()
             await self._give_up_page()
