@@ -15,7 +15,7 @@ from agents.llm import echo, errors
 from agents.llm.connecting import guarded
 from agents.llm.endpoints import Endpoint, is_offline
 from agents.llm.errors import ModelFailed
-from agents.llm.library import configured, litellm
+from agents.llm.library import completion, configured
 from agents.llm.streaming import Assembly, Heard
 
 
@@ -60,7 +60,7 @@ def complete(endpoint: Endpoint, request: Request, on_text: Callable[[str], None
 def _whole(endpoint: Endpoint, arguments: dict[str, Any]) -> Answer:
     failed = None
     try:
-        response = litellm().completion(**arguments).model_dump(mode="json")
+        response = completion(**arguments).model_dump(mode="json")
     except Exception as error:  # litellm raises far more than its own classes
         response = errors.recovered(error) or {}
         failed = None if response else ModelFailed(errors.read(error, endpoint.key))
@@ -76,7 +76,7 @@ def _streamed(endpoint: Endpoint, arguments: dict[str, Any], on_text: Callable[[
     """None where the server does not know streaming, or usage in a stream: it is then asked for the whole."""
     assembly, heard, failed = Assembly(), Heard(()), None
     try:
-        stream = litellm().completion(**arguments, stream=True, stream_options={"include_usage": True})
+        stream = completion(**arguments, stream=True, stream_options={"include_usage": True})
         heard = stream.completion_stream = Heard(stream.completion_stream)
         for piece in stream:
             if assembly.add(piece.model_dump(mode="json", exclude_none=True)):

@@ -16,16 +16,19 @@ def guarded(base_url: str, key: str, timeout: float) -> Any:
     """A client of OpenAI's protocol that reaches public or allowed addresses only, and follows nobody elsewhere."""
     import openai
 
-    transport = httpx.HTTPTransport(trust_env=False)
-    transport._pool = httpcore.ConnectionPool(ssl_context=_tls(), network_backend=_Checked(), keepalive_expiry=30)
-    http: Any = httpx.Client(transport=transport, trust_env=False, follow_redirects=False, timeout=timeout)
+    transport = httpx.HTTPTransport(verify=tls(), trust_env=False)
+    transport._pool = httpcore.ConnectionPool(ssl_context=tls(), network_backend=_Checked(), keepalive_expiry=30)
+    http: Any = httpx.Client(
+        transport=transport, verify=tls(), trust_env=False, follow_redirects=False, timeout=timeout
+    )
     return openai.OpenAI(
         api_key=key or "none", base_url=base_url, max_retries=0, http_client=cast(Any, http)
     )  # it takes httpx, whatever its types say
 
 
 @lru_cache(maxsize=1)
-def _tls() -> SSLContext:
+def tls() -> SSLContext:
+    """Made once: reading the certificates takes 30 ms."""
     return httpx.create_ssl_context(trust_env=False)
 
 
