@@ -1,4 +1,4 @@
-"""What Celery carries out: one run by its id, and the tick that makes good whatever a message missed."""
+"""What Celery carries out, one run by its id; and the tick, which makes good whatever a message missed."""
 
 import gc
 import logging
@@ -34,14 +34,12 @@ def execute_run(run_id: str) -> bool:
 
 @worker_init.connect
 def preload(sender: Any = None, **_: Any) -> None:
-    """The model library once in the parent: its 190 MB are then shared by all children."""
-    if sender is not None and celery.carries_out_runs(sender):
-        llm.warm_up()
-        gc.collect()
-        gc.freeze()
+    """What every run needs, once in the parent: its 200 MB are then shared by all children, and no run waits for it."""
+    llm.warm_up()
+    gc.collect()
+    gc.freeze()
 
 
-@shared_task(name="agents.tasks.tick", ignore_result=True, expires=5)
 def tick() -> dict[str, int]:
     """Everything that time alone brings about; each part on its own, so that one failing stops no other."""
     now = timezone.now()

@@ -11,7 +11,7 @@ import uuid
 import warnings
 from pathlib import Path
 from queue import Empty
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from celery import Celery
@@ -28,7 +28,7 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 warnings.filterwarnings("ignore", message="You're running the worker with superuser")
 
 HEARTBEAT_SECONDS = 10
-TICK_SECONDS = 1.0
+BELL = "bell"
 
 
 class AtomicChannel(filesystem.Channel):
@@ -41,10 +41,11 @@ class AtomicChannel(filesystem.Channel):
         unfinished = folder / f"{name}.part"
         unfinished.write_text(dumps(payload))
         unfinished.rename(folder / name)
+        ring(self.control_folder)
 
     def _get(self, queue: str, timeout: float | None = None) -> Any:
         folder, ending = Path(self.data_folder_in), f"{queue}.msg"
-        for name in sorted(os.listdir(folder)):  # noqa: PTH208 twenty times a second, names suffice
+        for name in sorted(os.listdir(folder)):  # noqa: PTH208 several times a second, names suffice
             if name.partition(".")[2] != ending:
                 continue
             taken = folder / f"{name}.taken"
@@ -58,6 +59,17 @@ class AtomicChannel(filesystem.Channel):
                 taken.unlink()
         raise Empty
 
+    def _lookup(self, exchange: str, routing_key: str, default: str | None = None) -> list[str]:
+        """A queue is found by its name. Kombu's own reads a table that is empty at times: what is sent then is lost."""
+        return [routing_key] if self.typeof(exchange).type == "direct" else []
+
+    def _queue_bind(self, *_: Any) -> None:
+        """There is no table to keep."""
+
+    def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:
+        super().basic_ack(delivery_tag, multiple)
+        ring(self.control_folder)  # there is room for the next one
+
 
 class AtomicTransport(filesystem.Transport):
     """A folder that the worker's event loop reads, so that each child has a pipe of its own.
@@ -67,9 +79,23 @@ class AtomicTransport(filesystem.Transport):
 
     Channel = AtomicChannel
     implements = filesystem.Transport.implements.extend(asynchronous=True)
+    bell: BinaryIO | None = None
 
     def register_with_event_loop(self, connection: Any, loop: Any) -> None:
+        # At once when the bell rings; now and then besides, for what was sent while nobody listened.
         loop.call_repeatedly(self.polling_interval, self._take_all, connection)
+        client: Any = self.client
+        self.bell = hear(Path(client.transport_options["control_folder"]))
+        loop.add_reader(self.bell, self._rung, self.bell, connection)
+
+    def _rung(self, bell: BinaryIO, connection: Any) -> None:
+        bell.read(4_096)  # nothing, where another worker on this folder was quicker
+        self._take_all(connection)
+
+    def close_connection(self, connection: Any) -> None:
+        super().close_connection(connection)
+        if self.bell is not None:
+            self.bell.close()
 
     def _take_all(self, connection: Any) -> None:
         """Every message the worker has room for; drain_events takes one, and times out where there is none."""
@@ -78,6 +104,31 @@ class AtomicTransport(filesystem.Transport):
                 self.drain_events(connection, timeout=0)
         except TimeoutError:
             return
+
+
+def ring(folder: Path) -> None:
+    """Tells a waiting worker to look into its folder; nothing where none waits."""
+    try:
+        bell = os.open(folder / BELL, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return
+    try:
+        os.write(bell, b"!")
+    except BlockingIOError:
+        pass  # it has been told often enough
+    finally:
+        os.close(bell)
+
+
+def hear(folder: Path) -> BinaryIO:
+    """The folder's bell to wait for: a pipe by name, readable once somebody has rung."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        os.mkfifo(folder / BELL, 0o600)
+    except FileExistsError:
+        pass
+    # For writing too: else it would count as readable for ever once the first to ring has gone.
+    return os.fdopen(os.open(folder / BELL, os.O_RDWR | os.O_NONBLOCK), "rb", buffering=0)
 
 
 TRANSPORT_ALIASES["filesystem"] = "marketplace.celery:AtomicTransport"
@@ -94,7 +145,7 @@ def transport_options(url: str, folder: Path) -> dict[str, Any]:
             "data_folder_in": str(messages),
             "data_folder_out": str(messages),
             "control_folder": str(control),
-            "polling_interval": 0.05,  # 25 ms to a worker at the median; the default is a second
+            "polling_interval": 0.25,  # beside the bell
         }
     if scheme in {"redis", "rediss"}:
         # Without the last two, what a killed worker held comes back after 100 scans instead of at once.
@@ -117,8 +168,7 @@ def configure(app: Celery) -> None:
         broker_connection_retry_on_startup=True,
         broker_connection_timeout=2,
         task_ignore_result=True,
-        # Named in full: without, both would be bound to the default exchange, and each get the other's messages.
-        task_queues=[Queue(name, Exchange(name), routing_key=name) for name in ("runs", "tick")],
+        task_queues=[Queue("runs", Exchange("runs"), routing_key="runs")],
         task_default_queue="runs",
         # Late, so that a busy worker holds back no message that an idle one could take.
         task_acks_late=True,
@@ -127,14 +177,6 @@ def configure(app: Celery) -> None:
         worker_hijack_root_logger=False,
         worker_cancel_long_running_tasks_on_connection_loss=False,
         timezone="UTC",
-        beat_scheduler="celery.beat:Scheduler",  # one static entry: nothing to remember between starts
-        beat_schedule={
-            "tick": {
-                "task": "agents.tasks.tick",
-                "schedule": TICK_SECONDS,
-                "options": {"queue": "tick", "expires": 5, "retry": False},
-            }
-        },
     )
 
 
@@ -145,16 +187,10 @@ app.autodiscover_tasks(["marketplace", "agents"])
 _stopping = threading.Event()
 
 
-def carries_out_runs(worker: Any) -> bool:
-    """Whether this worker reads the queue of runs; the other one only keeps time."""
-    return "runs" in worker.app.amqp.queues.consume_from
-
-
 @worker_ready.connect
 def start_heartbeat(sender: Any = None, **_: Any) -> None:
     """From a thread of the main process, so that a worker busy for minutes still shows that it lives."""
-    if carries_out_runs(sender):
-        threading.Thread(target=_beat, args=("worker", sender.hostname), name="heartbeat", daemon=True).start()
+    threading.Thread(target=_beat, args=("worker", sender.hostname), name="heartbeat", daemon=True).start()
 
 
 @worker_shutting_down.connect
@@ -163,14 +199,17 @@ def stop_heartbeat(**_: Any) -> None:
 
 
 def _beat(role: str, instance: str) -> None:
+    from django.db import connection
+
     while True:
         beat(role, instance)
+        connection.close()  # seconds pass before it is needed again
         if _stopping.wait(HEARTBEAT_SECONDS):
             return
 
 
 def beat(role: str, instance: str, detail: str = "") -> None:
-    """One sign of life; a database that is away must not end the thread that will tell when it is back."""
+    """One sign of life; a database that is away must not end what will tell when it is back."""
     import logging
 
     from django.db import DatabaseError, connection
@@ -182,5 +221,5 @@ def beat(role: str, instance: str, detail: str = "") -> None:
         Heartbeat.beat(role, instance[:80], timezone.now(), detail)
     except DatabaseError as error:
         logging.getLogger(__name__).warning("no heartbeat of %s: %s", role, type(error).__name__)
-    finally:
-        connection.close()
+        if not connection.in_atomic_block:
+            connection.close()  # the next one gets a fresh one

@@ -91,14 +91,14 @@ def start(supervisor: Supervisor, local: bool) -> None:
     environment = local_model_environment() if local else {}
     if settings.EMBEDDED_RELAY:
         fatal = lost_port("relay", "RELAY_PORT", settings.RELAY_PORT)
-        supervisor.add(Child("relay", manage("relay"), fatal=fatal))
+        supervisor.add(Child("relay", manage("relay"), lean("relay"), fatal=fatal))
         if not supervisor.wait_for(lambda: answers(settings.RELAY_PORT), RELAY_STARTS_WITHIN):
             supervisor.fail(f"The relay did not start on port {settings.RELAY_PORT}; its lines above say why.")
             return
     if local:
         supervisor.add(Child("model", manage("local_model")))
     for name, arguments in processes().items():
-        child = Child(name, arguments, environment)
+        child = Child(name, arguments, {**environment, **lean(name)})
         if name == "web":
             child.fatal = lost_port("web", "PORT", settings.PORT)
         supervisor.add(child)
@@ -144,13 +144,18 @@ def manage(command: str, *arguments: str) -> list[str]:
     return [sys.executable, str(settings.BASE_DIR / "manage.py"), command, *arguments]
 
 
+def lean(name: str) -> dict[str, str]:
+    """So that a process loads what it needs and no more."""
+    return {"JOURNEYMAN_PROCESS": name, "CELERY_SKIP_CHECKS": "1"}
+
+
 def processes() -> dict[str, list[str]]:
     celery = [sys.executable, "-m", "celery", "-q", "-A", "marketplace.celery", "worker", "--loglevel=WARNING"]
     celery += ["--without-gossip", "--without-mingle"]
     return {
         "web": [sys.executable, "-m", "gunicorn", "marketplace.wsgi", *gunicorn_arguments()],
         "worker": [*celery, "-Q", "runs", "-n", "runs@%h", "-c", str(settings.WORKER_CONCURRENCY)],
-        "tick": [*celery, "-Q", "tick", "-n", "tick@%h", "-P", "solo", "-B", "-s", str(settings.VAR_DIR / "beat")],
+        "tick": manage("tick"),
         "listener": manage("listen"),
     }
 

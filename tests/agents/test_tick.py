@@ -1,12 +1,17 @@
 """The tick makes good what messages missed, one failing part stops no other, and a broker folder stays small."""
 
+import signal
+import subprocess
+import sys
 import threading
+from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kombu import Connection, Exchange, Queue
+from kombu import Connection, Consumer, Exchange, Queue
 from kombu.transport import TRANSPORT_ALIASES
 
 from agents import dispatch, tasks
@@ -15,6 +20,7 @@ from agents.models import Agent, HeldBack, Run
 from marketplace import celery
 from marketplace.models import Heartbeat
 from tests.agents.world import NOW, happened, make_agent, make_trigger, note
+from tests.stack import ROOT
 
 
 @pytest.fixture
@@ -129,16 +135,33 @@ class TestTick:
         assert tasks.tidy(hour) == 2
 
 
+def test_the_command_ticks_and_ends_at_a_signal() -> None:
+    """Itself in a process of its own; what a tick does is replaced by a line."""
+    program = """
+import django
+django.setup()
+from agents import tasks
+tasks.tick = lambda: print("tick", flush=True)
+from django.core.management import execute_from_command_line
+execute_from_command_line(["manage.py", "tick"])
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["tick\n", "tick\n"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> dict[str, Any]:
     return celery.transport_options("filesystem://", tmp_path)
 
 
-def test_the_folder_transport_is_ours_and_polls_twenty_times_a_second(folder: dict[str, Any]) -> None:
+def test_the_folder_transport_is_ours_and_looks_into_it_besides_listening(folder: dict[str, Any]) -> None:
     assert TRANSPORT_ALIASES["filesystem"] == "marketplace.celery:AtomicTransport"
     with Connection("filesystem://", transport_options=folder) as connection:
         assert isinstance(connection.transport, celery.AtomicTransport)
-        assert connection.transport.polling_interval == 0.05
+        assert connection.transport.polling_interval == 0.25
 
 
 def test_every_message_arrives_once_and_whole_whoever_reads_and_writes(folder: dict[str, Any]) -> None:
@@ -157,20 +180,18 @@ def test_every_message_arrives_once_and_whole_whoever_reads_and_writes(folder: d
         with Connection("filesystem://", transport_options=folder) as connection:
             queue = connection.SimpleQueue(Queue("runs", Exchange("runs"), "runs"))
             while True:
+                all_sent = writing.is_set()
                 try:
                     message = queue.get(block=False)
                     read.append((*message.payload[:2], len(message.payload[2])))
                     message.ack()
                 except queue.Empty:
-                    if writing.is_set():
+                    if all_sent:
                         return
                 except Exception as error:
                     errors.append(error)
                     return
 
-    # Bound once before: kombu writes a binding in place, and a message sent meanwhile goes nowhere until the tick.
-    with Connection("filesystem://", transport_options=folder) as connection:
-        connection.SimpleQueue(Queue("runs", Exchange("runs"), "runs")).close()
     readers = [threading.Thread(target=take) for _ in range(3)]
     writers = [threading.Thread(target=write, args=(part,)) for part in range(2)]
     for thread in readers + writers:
@@ -183,6 +204,56 @@ def test_every_message_arrives_once_and_whole_whoever_reads_and_writes(folder: d
     assert errors == []
     assert sorted(read) == [(part, number, len(body)) for part in range(2) for number in range(sent)]
     assert list(Path(folder["data_folder_in"]).iterdir()) == []
+
+
+def test_a_message_is_heard_at_once_and_an_answer_makes_room_for_the_next(folder: dict[str, Any]) -> None:
+    """By a real event loop, which is never given the time to look by itself."""
+    from kombu.asynchronous import Hub
+
+    folder["polling_interval"] = 3_600
+    taken: list[Any] = []
+    queue = Queue("runs", Exchange("runs"), "runs")
+    with Connection("filesystem://", transport_options=folder) as hears, closing(Hub()) as loop:
+        channel = hears.channel()
+        channel.basic_qos(0, 1, False)
+        consumer = Consumer(channel, [queue], on_message=taken.append)
+        consumer.consume()
+        hears.transport.register_with_event_loop(hears.transport, loop)
+        turn = loop.create_loop()
+        with Connection("filesystem://", transport_options=folder) as sends:
+            producer = sends.Producer()
+            for number in range(2):
+                producer.publish({"number": number}, exchange="runs", routing_key="runs")
+        until(lambda: next(turn), lambda: taken)
+        assert [message.payload["number"] for message in taken] == [0], "one at a time is what it has room for"
+        taken[0].ack()
+        until(lambda: next(turn), lambda: len(taken) == 2)
+        taken[1].ack()
+        consumer.cancel()
+
+
+def until(act: Callable[[], object], reached: Callable[[], object]) -> None:
+    for _ in range(10_000):
+        if reached():
+            return
+        act()
+    raise AssertionError("never")
+
+
+def test_nobody_listening_is_no_reason_to_wait(tmp_path: Path) -> None:
+    celery.ring(tmp_path)
+    with celery.hear(tmp_path) as bell:
+        for _ in range(70_000):  # more than a pipe holds
+            celery.ring(tmp_path)
+        assert bell.read(4_096)
+    celery.ring(tmp_path)
+
+
+def test_a_message_needs_nothing_that_somebody_must_have_set_up(folder: dict[str, Any]) -> None:
+    """By kombu's own a message goes nowhere while the table of queues is being written, or is gone."""
+    with Connection("filesystem://", transport_options=folder) as connection:
+        connection.Producer().publish({}, exchange="runs", routing_key="runs")
+    assert [path.name.partition(".")[2] for path in Path(folder["data_folder_in"]).iterdir()] == ["runs.msg"]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -212,12 +283,11 @@ def test_each_broker_is_told_what_it_needs(tmp_path: Path) -> None:
 
 
 def test_nothing_waits_in_the_broker_and_nothing_is_kept_of_results() -> None:
-    """P25: no ETA, no countdown; the schedule is one static entry."""
+    """P25: no ETA, no countdown, no schedule; time is kept by the tick alone."""
     conf = celery.app.conf
     assert conf.task_ignore_result
     assert not conf.result_backend
-    assert list(conf.beat_schedule) == ["tick"]
-    assert conf.beat_schedule["tick"]["options"]["queue"] == "tick"
+    assert not conf.beat_schedule
     root = Path(celery.__file__).resolve().parent.parent
     for path in [*root.glob("agents/**/*.py"), *root.glob("marketplace/**/*.py")]:
         text = path.read_text()

@@ -39,6 +39,7 @@ T = TypeVar("T")
 
 class Command(BaseCommand):
     help = "Read the relays for as long as it runs: keep the catalogue, fire triggers."
+    requires_system_checks = []  # they load every page
 
     def handle(self, *args: Any, **options: Any) -> None:
         asyncio.run(Listener().run())

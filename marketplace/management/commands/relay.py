@@ -21,6 +21,7 @@ NOTES_PER_MINUTE = 6_000
 
 class Command(BaseCommand):
     help = "Serve a Nostr relay on 127.0.0.1 until SIGTERM; events are kept in the data folder."
+    requires_system_checks = []  # they load every page
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=int, default=settings.RELAY_PORT)
