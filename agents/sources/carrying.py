@@ -7,12 +7,14 @@ from agents import llm
 from agents.engine import disclosure
 from agents.engine.context import SKILL_TOKENS
 from agents.engine.disclosure import DESCRIPTION_LENGTH, Entry
+from agents.sources.adopted import entry_of
 from marketplace.protocol import templates
 from marketplace.protocol.skills import SkillSpec
 
 OWN_MODE = "its context mode is {rule}: it adds nothing to other runs, always on or not"
 TEMPLATE = "it fills in a text without a model: no request carries it"
 NO_SYSTEM = "it has no system section: it adds nothing to other runs while it is always on"
+BY_NAME = "on demand, only you may ask for it, by its /name"
 CUT = "its text is cut at {most:,} tokens"
 
 
@@ -34,14 +36,15 @@ def carried(spec: SkillSpec, name: str, most: int = SKILL_TOKENS, length: int = 
     """`name`: the one it goes by here; `most`: of the agent for one skill; `length`: of a catalogue line."""
     if spec.action == "template":
         return Carried(note=TEMPLATE)
-    entry = Entry(name, spec.description, spec.template)
-    line, load = llm.count(disclosure.line(entry, length) + "\n"), llm.count(disclosure.render(entry))
+    entry = entry_of(name, spec)
+    line = llm.count(disclosure.line(entry, length) + "\n") if entry.by_model else 0
+    load = llm.count(disclosure.render(entry))
     if spec.rule in {"full", "override"}:
         return Carried(0, line, load, OWN_MODE.format(rule=spec.rule))
     texts = [section.text for section in templates.sections(spec.template) if section.role == "system"]
     whole = sum(map(llm.count, texts))
-    note = CUT.format(most=most) if whole > most else "" if whole else NO_SYSTEM
-    return Carried(min(whole, most), line, load, note)
+    notes = [CUT.format(most=most)] * (whole > most) + [NO_SYSTEM] * (not whole) + [BY_NAME] * (not entry.by_model)
+    return Carried(min(whole, most), line, load, "; ".join(notes))
 
 
 def catalogue(entries: Iterable[Entry], rules: str | None = None, length: int = DESCRIPTION_LENGTH) -> int:

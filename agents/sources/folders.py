@@ -17,11 +17,10 @@ from agents.engine.disclosure import Entry, Resources
 from agents.models import Agent
 from agents.sources import inside
 from agents.sources.listing import Listing, Report, SkillNotFoundError, SkillsError
-from marketplace.protocol.skillmd import MAX_FILE as MAX_SKILL
-from marketplace.protocol.skillmd import PREFIX, SkillFile, read_skillmd
+from marketplace.protocol.skillmd import MAX_FILE, PREFIX, SkillFile, read_skillmd
 
 FILE = "SKILL.md"
-MAX_FILE = 2_000_000  # bytes of a file beside it
+MAX_BESIDE = 2_000_000  # bytes of a file beside the SKILL.md
 MOST_FOLDERS = 1_000  # of one root
 MOST_NAMED = 60  # files that a loaded skill names
 MOST_KEYS = 20  # of the front matter that go with an entry
@@ -97,13 +96,13 @@ class FolderSource:
             parts = inside.resolved(self.root, folder.parts + inside.parts_of(path))
             if parts[: len(folder.parts)] != folder.parts or len(parts) == len(folder.parts):
                 raise refused
-            data = inside.read(self.root, parts, MAX_FILE)
+            data = inside.read(self.root, parts, MAX_BESIDE)
         except FileNotFoundError:
             there = ", ".join(self.files(folder)[:MOST_NAMED])
             words = f'skill "{name}" has no file "{path}"'
             raise SkillsError(words, skill_name=name, path=path, hint=f"There are: {there}.") from None
         except inside.TooLarge:
-            words = f'"{path}" is larger than {MAX_FILE:,} bytes'
+            words = f'"{path}" is larger than {MAX_BESIDE:,} bytes'
             raise SkillsError(words, skill_name=name, path=path) from None
         except (inside.Outside, OSError, ValueError):
             raise refused from None
@@ -164,9 +163,9 @@ class FolderSource:
             place = inside.resolved(self.root, (*parts, FILE))
             if place[: len(parts)] != parts:
                 raise inside.Outside
-            data = inside.read(self.root, place, MAX_SKILL)
+            data = inside.read(self.root, place, MAX_FILE)
         except inside.TooLarge:
-            return self._not(name, f"SKILL.md is larger than {MAX_SKILL:,} bytes.")
+            return self._not(name, f"SKILL.md is larger than {MAX_FILE:,} bytes.")
         except PermissionError:
             return self._not(name, "it cannot be read with the rights of this server.")
         except (inside.Outside, OSError, ValueError):

@@ -14,8 +14,8 @@ from pathlib import Path
 from django.db import transaction
 
 from agents.models import Agent, SkillUpload
-from agents.sources.folders import MAX_SKILL, uploads_root
-from marketplace.protocol.skillmd import SkillFile, read_skillmd
+from agents.sources.folders import uploads_root
+from marketplace.protocol.skillmd import MAX_FILE, SkillFile, read_skillmd
 from marketplace.protocol.skillmd.zipped import FILE, Unusable, Zipped, unzipped
 
 MOST_UPLOADS = 50  # of one agent
@@ -71,8 +71,8 @@ def remove(agent: Agent, name: str) -> bool:
 
 def _skill(zipped: Zipped) -> SkillFile:
     data = zipped.files[FILE]
-    if len(data) > MAX_SKILL:
-        raise Unusable(f"{FILE} is larger than {MAX_SKILL:,} bytes.")
+    if len(data) > MAX_FILE:
+        raise Unusable(f"{FILE} is larger than {MAX_FILE:,} bytes.")
     file = read_skillmd(data, zipped.folder)
     if not file.usable:
         raise Unusable(" ".join(f"{FILE}, {problem.message}" for problem in file.problems if problem.level == "error"))

@@ -13,8 +13,8 @@ from django.views.decorators.http import require_GET, require_POST
 from agents import arming
 from agents.engine import disclosure
 from agents.engine.context import SKILL_TOKENS
-from agents.engine.disclosure import Entry
 from agents.models import AdoptedSkill, Agent, Trigger
+from agents.sources.adopted import entry_of
 from agents.sources.carrying import Carried, carried, catalogue
 from agents.sources.disclosing import TOOL, description_length
 from agents.views.current import own_agent
@@ -135,7 +135,7 @@ def _totals(agent: Agent, lines: list[Line]) -> Totals:
     """The list of skills on demand is counted with the words around it, which come once."""
     listed = [line for line in lines if line.cost.line]
     length = description_length(agent)
-    entries = {line.row.pk: Entry(line.name, line.spec.description) for line in listed if line.spec}
+    entries = {line.row.pk: entry_of(line.name, line.spec) for line in listed if line.spec}
     on_demand = [entries[line.row.pk] for line in listed if line.row.on_demand]
     kept = sum(line.cost.always for line in lines if not line.row.on_demand)
     return Totals(

@@ -11,12 +11,14 @@ from agents.engine import disclosure
 from agents.engine.context import ContextInput, assemble
 from agents.models import AdoptedSkill, Agent
 from agents.runner import loading
-from agents.sources.carrying import CUT, NO_SYSTEM, OWN_MODE, TEMPLATE, carried, catalogue
+from agents.sources.adopted import entry_of
+from agents.sources.carrying import BY_NAME, CUT, NO_SYSTEM, OWN_MODE, TEMPLATE, carried, catalogue
 from marketplace import ingest
 from marketplace.models import User
 from marketplace.protocol import kinds, nostr
 from marketplace.protocol.events import Draft
 from marketplace.protocol.parameters import RunParams
+from marketplace.protocol.skillmd import read_skillmd, to_spec
 from marketplace.protocol.skills import SkillSpec
 from marketplace.protocol.triggers import TriggerSpec
 from marketplace.protocol.triggers.cron import Cron
@@ -79,6 +81,16 @@ def test_a_skill_that_adds_nothing_says_so(spec: SkillSpec, note: str) -> None:
     assert (cost.always, cost.note) == (0, note)
     given = ContextInput("m", adopted=(loading.skill_text(spec, "a"),), message="hi", count=llm.count)
     assert [part.name for part in assemble(given).parts] == ["input"]
+
+
+def test_what_an_imported_file_says_of_itself_counts() -> None:
+    front = "name: x\ndescription: d\nowner: Ada\ndisable-model-invocation: true\nmetadata:\n  author: A\n"
+    spec = to_spec(read_skillmd(f"---\n{front}---\n{TEXT}"))
+    entry = entry_of("x", spec)
+    assert not entry.by_model and entry.by_user
+    assert entry.extra == (("disable-model-invocation", "true"), ("owner", "Ada"))
+    cost = carried(spec, "x")
+    assert (cost.line, cost.note) == (0, BY_NAME) and cost.always > 0
 
 
 def test_a_long_skill_counts_as_far_as_it_is_sent() -> None:

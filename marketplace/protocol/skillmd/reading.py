@@ -39,12 +39,12 @@ class SkillFile:
     @property
     def by_model(self) -> bool:
         """False: only a person may invoke it."""
-        return _flat(self.fields.get("disable-model-invocation")).lower() not in _YES
+        return flat(self.fields.get("disable-model-invocation")).lower() not in _YES
 
     @property
     def by_user(self) -> bool:
         """False: only a model may invoke it."""
-        return _flat(self.fields.get("user-invocable", "true")).lower() in _YES
+        return flat(self.fields.get("user-invocable", "true")).lower() in _YES
 
     @property
     def usable(self) -> bool:
@@ -65,7 +65,7 @@ def read_skillmd(data: bytes | str, folder: str = "") -> SkillFile:
     body = "\n".join(lines[end + 1 :]).strip("\n")
     front = lines[:end]
     name = _name(fields, folder, _place(front, "name"), problems)
-    description = _flat(fields.get("description"))
+    description = flat(fields.get("description"))
     if not description:
         problems.append(Problem("description", f"{_place(front, 'description')}: the description is missing."))
     elif len(description) > MAX_DESCRIPTION:
@@ -78,11 +78,6 @@ def read_skillmd(data: bytes | str, folder: str = "") -> SkillFile:
 def body_of(text: str) -> str:
     """The text as it reads back when it stands after the front matter."""
     return "\n".join(_BREAK.split(text)).strip("\n")
-
-
-def flat(text: str) -> str:
-    """The text on one line, as a description reads back."""
-    return _flat(text)
 
 
 def _broken(folder: str, reason: str) -> SkillFile:
@@ -118,7 +113,7 @@ def _front(lines: list[str], problems: list[Problem]) -> Mapping[str, Any]:
     if not isinstance(fields, dict):
         problems.append(Problem("", "line 2: the front matter is not a list of fields."))
         return {}
-    return {_flat(key): value for key, value in fields.items()}
+    return {flat(key): value for key, value in fields.items()}
 
 
 def _loaded(lines: list[str], problems: list[Problem]) -> Any:
@@ -172,7 +167,7 @@ def _place(front: list[str], key: str) -> str:
 
 
 def _name(fields: Mapping[str, Any], folder: str, place: str, problems: list[Problem]) -> str:
-    name = _flat(fields.get("name") or folder)
+    name = flat(fields.get("name") or folder)
     if len(name) > MAX_NAME or not _NAME.match(name):
         rule = f"letters and digits joined by - or _, at most {MAX_NAME}"
         problems.append(Problem("name", f"{place}: “{name[:80]}” is not a name: {rule}."))
@@ -200,15 +195,15 @@ def _tools(fields: Mapping[str, Any], place: str, problems: list[Problem]) -> tu
 def _extra(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, value in fields.items():
         if key == "metadata" and isinstance(value, dict):
-            yield from ((f"metadata.{_flat(name)}", _flat(text)[:MAX_DESCRIPTION]) for name, text in value.items())
+            yield from ((f"metadata.{flat(name)}", flat(text)[:MAX_DESCRIPTION]) for name, text in value.items())
         elif key not in _OWN:
-            yield key, _flat(value)[:MAX_DESCRIPTION]
+            yield key, flat(value)[:MAX_DESCRIPTION]
 
 
-def _flat(value: object) -> str:
+def flat(value: object) -> str:
     """Any value on one line, so that it cannot add lines to an index."""
     if isinstance(value, list):
-        return ", ".join(_flat(item) for item in value)
+        return ", ".join(flat(item) for item in value)
     if isinstance(value, dict):
-        return ", ".join(f"{_flat(key)}: {_flat(item)}" for key, item in value.items())
+        return ", ".join(f"{flat(key)}: {flat(item)}" for key, item in value.items())
     return " ".join(str("" if value is None else value).split())

@@ -29,7 +29,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 def from_spec(spec: SkillSpec) -> str:
     """The skill as SKILL.md. Its name and description are made to fit the format; the exact ones stand beside."""
     spec = normalised(spec)
-    name, foreign = plain_name(spec.d), _foreign_of(spec)
+    name, foreign = plain_name(spec.d), others(spec)
     fields: dict[str, str] = {"name": name, "description": _short(spec.description, name)}
     if spec.license:
         fields["license"] = spec.license
@@ -207,7 +207,8 @@ def _foreign(file: SkillFile, own: _Own) -> dict[str, Any]:
     return found
 
 
-def _foreign_of(spec: SkillSpec) -> dict[str, Any]:
+def others(spec: SkillSpec) -> dict[str, Any]:
+    """The keys of a SKILL.md that are neither the format's own nor ours, as the skill keeps them."""
     return next((_object(raw) for key, raw in spec.extra_content if key == FOREIGN), {})
 
 
