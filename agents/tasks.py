@@ -12,11 +12,13 @@ from django.db import close_old_connections, connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from agents import arming, dispatch, llm, runner
-from agents.models import HeldBack, Run, Trigger
+from agents import arming, dispatch, llm, runner, telling
+from agents.firing import fire
+from agents.models import HeldBack, Run
+from agents.resting import wake
+from agents.runner import settling
 from marketplace import celery, ingest
 from marketplace.models import Heartbeat
-from marketplace.protocol.triggers import Occasion, cron, read_trigger
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +32,12 @@ KEEP_HELD_BACK = timedelta(days=30)
 def execute_run(run_id: str) -> bool:
     """Carry out the run if it can be claimed; a second message for it finds nothing to do."""
     return runner.execute(run_id)
+
+
+@shared_task(name="agents.tasks.tell", ignore_result=True)
+def tell(notice_id: int) -> bool:
+    """Write to an admin about a budget; what cannot be sent now the tick hands out again."""
+    return telling.tell(notice_id, timezone.now())
 
 
 @worker_init.connect
@@ -97,24 +105,6 @@ def _due(run: Run, now: datetime) -> bool:
     return now - run.announced_at >= max(AGAIN_AFTER, run.announced_at - run.created_at)
 
 
-def fire(now: datetime) -> int:
-    """Schedules that are due: one run however many slots were missed, then on to the next."""
-    due = Trigger.objects.filter(kind="cron", enabled=True, usable=True, agent__enabled=True, next_run_at__lte=now)
-    fired = 0
-    for trigger in due.order_by("next_run_at")[:MOST_AT_ONCE]:
-        spec = read_trigger([tuple(tag) for tag in trigger.tags])
-        if spec is None or spec.data is None or trigger.next_run_at is None:
-            Trigger.objects.filter(pk=trigger.pk).update(next_run_at=None)
-            continue
-        slot = trigger.next_run_at
-        occasion = Occasion("cron", cron.slot_key(slot), int(slot.timestamp()))
-        dispatch.runs_for(occasion, now, [trigger.pk])
-        following = next(iter(cron.next_times(spec.data, now, 1)), None)
-        # Only from the slot we saw: of two ticks at once the second changes nothing.
-        fired += Trigger.objects.filter(pk=trigger.pk, next_run_at=slot).update(next_run_at=following)
-    return fired
-
-
 def arm(now: datetime) -> int:
     """Agents out of step with their lists; all of them once a minute, since a deletion shows only then."""
     return arming.arm_all(now, every=int(now.timestamp()) % REARM_SECONDS == 0)
@@ -130,6 +120,21 @@ def expire(now: datetime) -> int:
     return ingest.expire(int(now.timestamp()))
 
 
+def settle(now: datetime) -> int:
+    """Calls whose worker died, of runs that are over."""
+    return settling.settle(now)
+
+
+def warn(now: datetime) -> int:
+    """Budgets that are nearly or wholly used up; every few seconds is soon enough."""
+    return telling.look(now) if int(now.timestamp()) % 5 == 0 else 0
+
+
+def hand_out(now: datetime) -> int:
+    """Messages to admins that are due."""
+    return telling.announce(now)
+
+
 def tidy(now: datetime) -> int:
     """Signs of life of processes long gone, and counts nobody reads any more; once an hour."""
     if int(now.timestamp()) % 3600:
@@ -139,4 +144,4 @@ def tidy(now: datetime) -> int:
     return gone + old
 
 
-PARTS: tuple[Callable[[datetime], int], ...] = (park, announce, fire, release, expire, arm, tidy)
+PARTS: tuple[Callable[[datetime], int], ...] = (park, announce, wake, fire, release, expire, arm, settle, warn, hand_out, tidy)

@@ -27,7 +27,7 @@ def situation(
     recent = _counted(agent, rate).filter(created_at__gt=minute, action=trigger.action).count()
     case = limits.Situation(
         action=trigger.action,
-        enabled=trigger.enabled and agent.enabled,
+        enabled=trigger.enabled and agent.enabled and not trigger.rests,
         usable=trigger.usable,
         duplicate=Run.objects.filter(trigger=trigger, occasion_key=delivery_key(occasion.key)).exists(),
         own_event=occasion.event is not None and occasion.event.pubkey == agent.identity.pubkey,

@@ -72,7 +72,7 @@ class Watch:
 
 
 def live() -> QuerySet[Trigger]:
-    return Trigger.objects.filter(kind="nostr-subscription", enabled=True, usable=True, agent__enabled=True)
+    return Trigger.objects.live().filter(kind="nostr-subscription")
 
 
 def revision() -> Revision:

@@ -1,8 +1,27 @@
 """An agent's armed copy of a skill's trigger tags."""
 
+from datetime import datetime
+
 from django.db import models
+from django.db.models import F
 
 from agents.models.agents import Agent
+
+BREAKS_AFTER = 5  # failures in a row
+
+
+class TriggerQuerySet(models.QuerySet["Trigger"]):
+    def live(self) -> "TriggerQuerySet":
+        """Those that fire: switched on, usable, not resting, of an agent that is on."""
+        return self.filter(enabled=True, usable=True, rests="", agent__enabled=True)
+
+    def rest(self, why: str, until: datetime | None) -> int:
+        return self.update(rests=why, rests_until=until, revision=F("revision") + 1)
+
+    def failed(self) -> int:
+        """One more failure in a row; how many triggers the circuit breaker took out by it."""
+        self.update(failures=F("failures") + 1)
+        return self.filter(failures__gte=BREAKS_AFTER, rests="").rest(Trigger.Rest.FAILURES, None)
 
 
 class Trigger(models.Model):
@@ -11,6 +30,15 @@ class Trigger(models.Model):
     class Autonomy(models.TextChoices):
         SUGGEST = "suggest", "suggest: writes wait for your approval"
         AUTO = "auto", "auto: acts by itself"
+
+    class Rest(models.TextChoices):
+        PAUSED = "paused", "paused"
+        FAILURES = "failures", f"stopped after {BREAKS_AFTER} failures in a row"
+
+    class CatchUp(models.TextChoices):
+        SKIP = "skip", "none of them"
+        ONE = "one", "once for all of them"
+        ALL = "all", "each, the last ten at most"
 
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="triggers")
     address = models.CharField(max_length=300)
@@ -21,6 +49,10 @@ class Trigger(models.Model):
     words = models.CharField(max_length=400, default="")
     autonomy = models.CharField(max_length=8, choices=Autonomy, default=Autonomy.SUGGEST)
     enabled = models.BooleanField(default=True)  # the owner's switch
+    rests = models.CharField(max_length=8, choices=Rest, default="", blank=True)  # "" = it does not
+    rests_until = models.DateTimeField(null=True)  # None: until its owner resumes it
+    failures = models.PositiveIntegerField(default=0)  # in a row
+    catch_up = models.CharField(max_length=4, choices=CatchUp, default=CatchUp.ONE)  # slots missed while away
     usable = models.BooleanField(default=True)
     problem = models.CharField(max_length=300, default="")
     armed_at = models.BigIntegerField()  # unix seconds; nothing before it fires
@@ -29,9 +61,16 @@ class Trigger(models.Model):
     last_fired_at = models.DateTimeField(null=True)
     revision = models.PositiveIntegerField(default=1)  # grows with every change, listeners watch it
 
+    objects = TriggerQuerySet.as_manager()
+
     class Meta:
         constraints = [models.UniqueConstraint(fields=["agent", "address"], name="one_trigger_per_skill")]
 
     @property
     def live(self) -> bool:
-        return self.enabled and self.usable and self.agent.enabled
+        return self.enabled and self.usable and not self.rests and self.agent.enabled
+
+    @property
+    def name(self) -> str:
+        """Of its skill."""
+        return self.address.split(":", 2)[-1]

@@ -1,7 +1,6 @@
 """What an owner decides about an agent: its character, models, money, keys at providers, rights and triggers."""
 
 from decimal import Decimal
-from typing import Any, cast
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -10,11 +9,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_POST
 
-from agents import arming
 from agents.forms import AgentForm, ProviderKeyForm
-from agents.models import Agent, Budget, ProviderKey, Trigger
+from agents.models import Agent, Budget, ProviderKey
 from agents.tools import TOOLS
 from agents.views.current import own_agent
 from marketplace import signing
@@ -47,7 +45,9 @@ def _limits(own: Agent) -> dict[str, Decimal]:
 
 @transaction.atomic
 def _save(own: Agent, form: AgentForm) -> None:
-    own.save(update_fields=[*form.Meta.fields, "limits"])
+    if {"admin_pubkey", "talkers"} & set(form.changed_data):
+        own.dm_since = int(timezone.now().timestamp())  # whom it obeys now may have written to it long before
+    own.save(update_fields=[*form.Meta.fields, "limits", "dm_since"])
     for period in PERIODS:
         Budget.objects.put(own, Budget.Scope.AGENT, "", period, form.cleaned_data[period])
 
@@ -93,25 +93,3 @@ def agent_grants(request: HttpRequest, slug: str) -> HttpResponse:
     groups = {risk: [tool for tool in TOOLS.values() if tool.risk == risk] for risk in ("reads", "writes", "spends")}
     context = {"agent": own, "tab": "agent_grants", "groups": groups, "granted": set(own.grants)}
     return render(request, "agents/agent_grants.html", context)
-
-
-@login_required
-@require_safe
-def agent_triggers(request: HttpRequest, slug: str) -> HttpResponse:
-    own = own_agent(request, slug)
-    rows = Trigger.objects.filter(agent=own).order_by("address", "pk")
-    names = [(row, row.address.split(":", 2)[-1]) for row in rows]
-    return render(request, "agents/agent_triggers.html", {"agent": own, "tab": "agent_triggers", "triggers": names})
-
-
-@login_required
-@require_POST
-def trigger_change(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Its switch, or how much it may do without being asked."""
-    own = own_agent(request, slug)
-    trigger = get_object_or_404(Trigger.objects.select_related("agent"), agent=own, pk=pk)
-    if request.POST.get("autonomy") in Trigger.Autonomy.values:
-        Trigger.objects.filter(pk=trigger.pk).update(autonomy=cast(Any, request.POST["autonomy"]))
-    if request.POST.get("enabled") in {"on", "off"}:
-        arming.switch(trigger, request.POST["enabled"] == "on", timezone.now())
-    return redirect("agent_triggers", own.slug)

@@ -58,7 +58,7 @@ def operate(request: HttpRequest) -> HttpResponse:
         "waiting": waiting,
         "stuck": waiting["oldest"] is not None and waiting["oldest"] < now - STUCK,
         "failed": Run.objects.filter(status=Run.Status.FAILED, created_at__gte=now - timedelta(days=1)).count(),
-        "armed": Trigger.objects.filter(enabled=True, usable=True, agent__enabled=True).count(),
+        "armed": Trigger.objects.live().count(),
         "events": ArchivedEvent.objects.count(),
         "skills": Skill.objects.public().count(),
         "vendor": connection.display_name,

@@ -1,0 +1,92 @@
+"""An agent's triggers: what fires them, how they did this week, and every switch an owner has on them."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, cast
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.db.models import Count, Q, Sum
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from agents import arming, resting
+from agents.models import Agent, Run, Trigger
+from agents.models.money import MoneyField
+from agents.views.current import own_agent
+
+WEEK = timedelta(days=7)
+PAUSES = {"3600": "an hour", "86400": "a day", "604800": "a week", "": "until I resume it"}
+
+
+@dataclass
+class Line:
+    """One trigger as the list shows it, with its last seven days."""
+
+    trigger: Trigger
+    runs: int = 0
+    failed: int = 0
+    held_back: int = 0
+    cost: Decimal = Decimal(0)
+    unknown: int = 0
+
+
+@login_required
+@require_safe
+def agent_triggers(request: HttpRequest, slug: str) -> HttpResponse:
+    own = own_agent(request, slug)
+    context = {
+        "agent": own,
+        "tab": "agent_triggers",
+        "lines": _lines(own, timezone.now()),
+        "pauses": PAUSES,
+        "catch_ups": Trigger.CatchUp.choices,
+    }
+    return render(request, "agents/agent_triggers.html", context)
+
+
+def _lines(own: Agent, now: datetime) -> list[Line]:
+    """Two queries, however many triggers."""
+    lines = {row.pk: Line(row) for row in Trigger.objects.filter(agent=own).order_by("address", "pk")}
+    for line in lines.values():
+        line.trigger.agent = own
+    suppressed = Q(status=Run.Status.SUPPRESSED)
+    counted = Run.objects.filter(agent=own, trigger__in=lines, created_at__gte=now - WEEK).values("trigger")
+    for row in counted.annotate(
+        all=Count("pk"),
+        held=Count("pk", filter=suppressed),
+        failed=Count("pk", filter=Q(status=Run.Status.FAILED)),
+        spent=Sum("cost", output_field=MoneyField()),
+        unknown=Sum("unknown_costs"),
+    ):
+        line = lines[row["trigger"]]
+        line.runs, line.held_back, line.failed = row["all"] - row["held"], row["held"], row["failed"]
+        line.cost, line.unknown = row["spent"] or Decimal(0), row["unknown"] or 0
+    return list(lines.values())
+
+
+@login_required
+@require_POST
+def trigger_change(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Its switch, a pause, how much it may do without being asked, and what becomes of missed slots."""
+    own, now = own_agent(request, slug), timezone.now()
+    trigger = get_object_or_404(Trigger.objects.select_related("agent"), agent=own, pk=pk)
+    asked = request.POST
+    if asked.get("autonomy") in Trigger.Autonomy.values:
+        Trigger.objects.filter(pk=trigger.pk).update(autonomy=cast(Any, asked["autonomy"]))
+    if asked.get("catch_up") in Trigger.CatchUp.values:
+        Trigger.objects.filter(pk=trigger.pk).update(catch_up=cast(Any, asked["catch_up"]))
+    if asked.get("enabled") in {"on", "off"}:
+        arming.switch(trigger, asked["enabled"] == "on", now)
+    if asked.get("pause") in PAUSES:
+        seconds = asked["pause"]
+        resting.pause(trigger, now + timedelta(seconds=int(seconds)) if seconds else None)
+        long = f" for {PAUSES[seconds]}" if seconds else ""
+        messages.success(request, f"{trigger.name} rests{long}; what happens meanwhile does not fire later.")
+    if asked.get("resume"):
+        resting.resume(trigger, now)
+        messages.success(request, f"{trigger.name} fires again, from now on.")
+    return redirect("agent_triggers", own.slug)
