@@ -13,12 +13,13 @@ from agents.models import AdoptedSkill, Agent, Trigger
 from agents.tools import TOOLS
 from marketplace import signals, signing
 from marketplace.models import Adoption, ArchivedEvent, Skill
-from marketplace.protocol import kinds
+from marketplace.protocol import chains, kinds
 from marketplace.protocol.events import Address, Event
 from marketplace.protocol.filters import fill_placeholders
 from marketplace.protocol.skills import SkillSpec, read_skill
 from marketplace.protocol.templates import read_action
 from marketplace.protocol.triggers import TriggerSpec, read_trigger, subscription
+from marketplace.protocol.triggers.chain import Chain
 from marketplace.protocol.triggers.cron import next_times
 from marketplace.protocol.triggers.subscription import Subscription
 
@@ -156,8 +157,9 @@ def switch(trigger: Trigger, enabled: bool, now: datetime) -> None:
 
 def switch_agent(agent: Agent, enabled: bool, now: datetime) -> None:
     """The kill switch of an agent: all its triggers at once, each keeping its own switch."""
-    Agent.objects.filter(pk=agent.pk).update(enabled=enabled)
-    agent.enabled = enabled
+    # What was written to it while it was off is not answered afterwards.
+    agent.enabled, agent.dm_since = enabled, int(now.timestamp()) if enabled else agent.dm_since
+    Agent.objects.filter(pk=agent.pk).update(enabled=enabled, dm_since=agent.dm_since)
     for trigger in Trigger.objects.filter(agent=agent, enabled=True):
         switch(trigger, True, now)
 
@@ -192,7 +194,7 @@ def _arm_one(agent: Agent, row: AdoptedSkill, gone: bool, now: datetime) -> None
     if spec is None or spec.trigger is None:
         Trigger.objects.filter(agent=agent, address=row.address).delete()
         return
-    armed = _read(agent, spec, spec.trigger, gone)
+    armed = _read(agent, row.address, spec, spec.trigger, gone)
     at = int(now.timestamp())
     values: dict[str, Any] = {
         "event_id": row.pinned_event,
@@ -225,7 +227,7 @@ def _arm_one(agent: Agent, row: AdoptedSkill, gone: bool, now: datetime) -> None
     Trigger.objects.filter(pk=trigger.pk).update(revision=trigger.revision + 1, **changed)
 
 
-def _read(agent: Agent, spec: SkillSpec, trigger: TriggerSpec, gone: bool) -> _Armed:
+def _read(agent: Agent, address: str, spec: SkillSpec, trigger: TriggerSpec, gone: bool) -> _Armed:
     """The trigger of this version, its placeholders filled, and why it cannot be used if so."""
     tags, words, problem = [list(tag) for tag in spec.trigger_tags], trigger.words, ""
     if isinstance(trigger.data, Subscription):
@@ -233,6 +235,9 @@ def _read(agent: Agent, spec: SkillSpec, trigger: TriggerSpec, gone: bool) -> _A
         tags = [tag for tag in tags if tag[0] != "filter"] + subscription.to_tags(Subscription(filters))
         if any(wanted.unfilled for wanted in filters):
             problem = "The filter names your admin key, and the agent has none."
+    if isinstance(trigger.data, Chain):
+        way = chains.cycle({**_sources(agent), address: str(trigger.data.source)}, address)
+        problem = f"It would start itself: {chains.words(way)}." if way else ""
     if gone:
         problem = GONE
     elif not trigger.usable:
@@ -242,6 +247,16 @@ def _read(agent: Agent, spec: SkillSpec, trigger: TriggerSpec, gone: bool) -> _A
     elif not spec.runnable:
         problem = next((one.message for one in spec.problems), "This skill cannot run.")
     return _Armed(trigger.kind, tags, trigger.action, words, problem)
+
+
+def _sources(agent: Agent) -> dict[str, str]:
+    """The agent's chains as they are armed: skill -> the skill whose end starts it."""
+    found = {}
+    for address, tags in Trigger.objects.filter(agent=agent, kind="chain").values_list("address", "tags"):
+        spec = read_trigger([tuple(tag) for tag in tags])
+        if spec and isinstance(spec.data, Chain):
+            found[address] = str(spec.data.source)
+    return found
 
 
 def _next_slot(tags: list[list[str]], kind: str, now: datetime) -> datetime | None:

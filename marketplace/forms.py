@@ -9,8 +9,9 @@ from django import forms
 
 from marketplace import signing
 from marketplace.models import ArchivedEvent, Identity, User
-from marketplace.protocol import kinds, nip19, parameters
-from marketplace.protocol.events import Event, Tag
+from marketplace.models.chains import sources
+from marketplace.protocol import chains, kinds, nip19, parameters
+from marketplace.protocol.events import Address, Event, Tag
 from marketplace.protocol.parameters import NOTHING_SET, RunParams
 from marketplace.protocol.problems import Problem
 from marketplace.protocol.skills import SkillSpec, problems_of, read_skill
@@ -82,7 +83,7 @@ class SkillForm(forms.Form):
         typed = self.cleaned_data
         found: list[Problem] = []
         self.spec = spec_of(typed, self.base, found)
-        found += problems_of(self.spec)
+        found += [*problems_of(self.spec), *self._circle()]
         for problem in dict.fromkeys(found):
             name = _FIELD_OF.get(problem.field, problem.field)
             if problem.level == "warning":
@@ -90,6 +91,17 @@ class SkillForm(forms.Form):
             else:
                 self.add_error(name if name in self.fields else None, problem.message)
         return typed
+
+
+    def _circle(self) -> list[Problem]:
+        """Skills that start each other would never end."""
+        identity, trigger = self.cleaned_data.get("identity"), self.spec.trigger
+        if identity is None or trigger is None or not isinstance(trigger.data, chain.Chain):
+            return []
+        own = str(Address(kinds.SKILL if self.spec.public else kinds.PRIVATE_SKILL, identity.pubkey, self.spec.d))
+        source = str(trigger.data.source)
+        way = chains.cycle({**sources(source), own: source}, own)
+        return [Problem("source", f"It would start itself: {chains.words(way)}.")] if way else []
 
 
 def spec_of(typed: Mapping[str, Any], base: SkillSpec, found: list[Problem]) -> SkillSpec:

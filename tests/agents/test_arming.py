@@ -223,3 +223,19 @@ def test_a_schedule_knows_its_next_time(agent: Agent, author: str) -> None:
     trigger = Trigger.objects.get()
     assert trigger.next_run_at is not None
     assert trigger.next_run_at.astimezone(ZoneInfo("Europe/Berlin")).hour == 9
+
+
+def test_skills_that_would_start_each_other_cannot_fire(agent: Agent, author: str) -> None:
+    key = nostr.public_key(author)
+    events = [
+        skill_event(author, d, tags=[["trigger", "chain"], ["source", f"31123:{key}:{source}"]])
+        for d, source in (("one", "two"), ("two", "one"), ("three", "two"))
+    ]
+    arrive(*events, adoption_list(agent, *[str(event.address) for event in events]))
+    arming.arm(agent, NOW)
+    found = {trigger.name: trigger for trigger in Trigger.objects.all()}
+    assert not found["one"].usable and not found["two"].usable and found["three"].usable
+    assert "one → two → one" in found["one"].problem
+    arrive(adoption_list(agent, *[str(event.address) for event in events[1:]], at=AT + 1))
+    arming.arm(agent, NOW)
+    assert Trigger.objects.get(address__endswith=":two").usable

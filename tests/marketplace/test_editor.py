@@ -340,3 +340,16 @@ def test_a_published_page_is_a_whole_page_after_back(client, identity):
 
 def _raw(identity):
     return signing.sign(identity, Unsigned(identity.pubkey, 1, 1, (), "x")).to_json()
+
+
+def test_a_chain_that_would_start_itself_is_refused_beside_its_source(identity):
+    own = f"31123:{identity.pubkey}:"
+    first = SkillForm(typed(identity, d="first", trigger="chain", source=f"{own}first"), identity.user)
+    assert "It would start itself: first → first" in str(first.errors["source"])
+    tags = (("d", "second"), ("trigger", "chain"), ("source", f"{own}first"))
+    draft = Unsigned(identity.pubkey, 1_760_000_000, 31123, tags, '{"description": "x", "template": "y"}')
+    ingest.store([ingest.Incoming(signing.sign(identity, draft))], 1_760_000_100)
+    circle = SkillForm(typed(identity, d="first", trigger="chain", source=f"{own}second"), identity.user)
+    assert "first → second → first" in str(circle.errors["source"])
+    line = SkillForm(typed(identity, d="third", trigger="chain", source=f"{own}second"), identity.user)
+    assert "source" not in line.errors
