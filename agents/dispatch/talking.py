@@ -53,6 +53,7 @@ def say(
     overrides: dict[str, Any] | None = None,
     autonomy: str = "auto",
     origin: dict[str, Any] | None = None,
+    most_open: int = MOST_OPEN,
 ) -> Run:
     """The next turn; the same key gives the same run. While an earlier turn is open it waits for that one's end.
 
@@ -76,12 +77,14 @@ def say(
     }
     try:
         with transaction.atomic():
-            return _next_turn(conversation, own, fields, now)
+            return _next_turn(conversation, own, fields, now, most_open)
     except IntegrityError:  # said at the same moment by another process, with this key
         return Run.objects.get(**own)
 
 
-def _next_turn(conversation: Conversation, own: dict[str, Any], fields: dict[str, Any], now: datetime) -> Run:
+def _next_turn(
+    conversation: Conversation, own: dict[str, Any], fields: dict[str, Any], now: datetime, most_open: int
+) -> Run:
     # One writer of a conversation at a time: turns are numbered without gaps or doubles.
     kept = Conversation.objects.select_for_update().get(pk=conversation.pk)
     said = Run.objects.filter(**own).first()
@@ -89,7 +92,7 @@ def _next_turn(conversation: Conversation, own: dict[str, Any], fields: dict[str
         return said
     turns = Run.objects.filter(conversation=kept)
     waiting = turns.open().count()
-    if waiting >= MOST_OPEN:
+    if waiting >= most_open:
         raise Busy(f"{waiting} messages wait for an answer already. Wait for one, or stop it.")
     last = turns.aggregate(last=Max("turn"))["last"] or 0
     run = Run.objects.create(**own, **fields, conversation=kept, turn=last + 1)

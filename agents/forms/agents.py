@@ -67,6 +67,13 @@ class AgentForm(SecretsRefused, forms.ModelForm):  # type: ignore[type-arg]
         help_text="One npub a line, besides the admin.",
         widget=forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}),
     )
+    talkers = Lines(
+        label="May talk to it",
+        required=False,
+        max_length=5_000,
+        help_text="By direct message: one npub a line, besides the admin. What they ask it to write waits for you.",
+        widget=forms.Textarea(attrs={"rows": 2, "class": "mono", "spellcheck": "false"}),
+    )
     hidden_skills = Lines(
         label="Hidden skills",
         required=False,
@@ -96,7 +103,7 @@ class AgentForm(SecretsRefused, forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Agent
         fields = ["name", "soul", "admin_pubkey", "llm", "aliases", "max_tokens", "temperature", "seed",
-                  "usage_rules", "relays", "dm_recipients"]  # fmt: skip
+                  "usage_rules", "relays", "dm_recipients", "talkers"]  # fmt: skip
         labels = {"llm": "Model", "max_tokens": "Most tokens of an answer", "usage_rules": "Rules for skills on demand"}
         help_texts = {
             "soul": "Its character and rules; may have sections (system:, user:) and {{variables}}.",
@@ -120,7 +127,8 @@ class AgentForm(SecretsRefused, forms.ModelForm):  # type: ignore[type-arg]
         limits = self.instance.limits if isinstance(self.instance.limits, dict) else {}
         self.initial["hidden_skills"] = limits.get("hidden_skills", [])
         self.initial["catalog_length"] = limits.get("catalogDescriptionMaxLength")
-        self.initial["dm_recipients"] = [nip19.encode_npub(key) for key in self.instance.dm_recipients]
+        for name in ("dm_recipients", "talkers"):
+            self.initial[name] = [nip19.encode_npub(key) for key in getattr(self.instance, name)]
 
     def clean_soul(self) -> str:
         soul: str = self.cleaned_data["soul"]
@@ -175,6 +183,9 @@ class AgentForm(SecretsRefused, forms.ModelForm):  # type: ignore[type-arg]
 
     def clean_dm_recipients(self) -> list[str]:
         return list(dict.fromkeys(public_key(line) for line in self.cleaned_data["dm_recipients"]))
+
+    def clean_talkers(self) -> list[str]:
+        return list(dict.fromkeys(public_key(line) for line in self.cleaned_data["talkers"]))
 
 
 class ProviderKeyForm(SecretsRefused, forms.Form):

@@ -49,6 +49,11 @@ class Agent(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def heard_since(self) -> int:
+        """Unix seconds; direct messages from before are not answered."""
+        return max(self.dm_since, int(self.created_at.timestamp()))
+
 
 class ProviderKey(models.Model):
     """A sealed key for one model provider, sent only to its own base URL."""

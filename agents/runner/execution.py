@@ -17,6 +17,7 @@ from agents.engine.context import LIVE, Context, assemble, names_used
 from agents.engine.fences import fence
 from agents.engine.outcomes import Call
 from agents.models import Run, Step
+from agents.runner.answering import answered
 from agents.runner.asking import Asking
 from agents.runner.calling import Calling
 from agents.runner.errors import WAITS_FOR_OTHERS, Fails, Stopped, Waits
@@ -44,20 +45,27 @@ def execute(run_id: str) -> bool:
     journal = Journal(run)
     with Lease(run) as lease:
         try:
-            end = _carry_out(run, journal, lease)
+            end = _answered(run, journal, lease)
             _end(run, end.status, end.reason, end.words, output=end.text)
         except Stopped:
             log.info("run %s was stopped", run.pk)
         except Waits as waits:
             _wait(run, waits)
-        except Fails as fails:
-            journal.close()
-            _end(run, Run.Status.FAILED, fails.reason, str(fails))
         except Exception as error:
             log.exception("run %s failed in our own code", run.pk)
             journal.close()
             _end(run, Run.Status.FAILED, "bug", f"An error of this site, not of the skill: {type(error).__name__}.")
     return True
+
+
+def _answered(run: Run, journal: Journal, lease: Lease) -> loop.End:
+    """How it ended; a turn that came by direct message has its answer sent before that is on record."""
+    try:
+        end = _carry_out(run, journal, lease)
+    except Fails as fails:
+        journal.close()
+        end = loop.End(Run.Status.FAILED, fails.reason, str(fails))
+    return answered(run, end, journal, lease)
 
 
 def _carry_out(run: Run, journal: Journal, lease: Lease) -> loop.End:

@@ -17,6 +17,8 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from agents import arming, dispatch
+from agents.dispatch import hearing
+from agents.management import inboxes
 from agents.management.watching import Watch, look, revision
 from agents.models import Trigger
 from marketplace import celery, ingest, relays
@@ -29,6 +31,8 @@ from marketplace.protocol.triggers import Occasion
 log = logging.getLogger(__name__)
 
 LOOK_EVERY = 0.5  # seconds between two looks for changed triggers
+INBOXES_EVERY = 2.0  # seconds between two looks at whom messages may be for
+FORGET_EVERY = 3_600.0
 BEAT_EVERY = 5.0
 ENDS_WITHIN = 1.8  # seconds from a signal to the end, whatever hangs
 REMEMBERED = 20_000  # events already dispatched; the rest is told by the occasion's key
@@ -50,6 +54,8 @@ class Listener:
 
     def __init__(self) -> None:
         self.watch = Watch()
+        self.inboxes = inboxes.Inboxes()
+        self.inboxes_at = self.forget_at = 0.0
         self.readers: dict[str, relays.Reader] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self.seen: OrderedDict[str, None] = OrderedDict()
@@ -85,10 +91,11 @@ class Listener:
 
     async def follow_changes(self) -> None:
         """Readers and filters as the live triggers want them; one query while nothing changed."""
-        if self.readers and await self.in_database(revision) == self.watch.revision:
+        moved = await self._look_at_inboxes()
+        if self.readers and not moved and await self.in_database(revision) == self.watch.revision:
             return
         self.watch = await self.in_database(look)
-        wanted = {*settings.RELAYS, *self.watch.own_relays}
+        wanted = {*settings.RELAYS, *self.watch.own_relays, *self.inboxes.relays}
         known: dict[str, tuple[bool, int]] = await self.in_database(_known_relays, wanted)
         for url in wanted - self.readers.keys():
             reads, synced_until = known.get(url, (True, 0))
@@ -100,13 +107,21 @@ class Listener:
         for reader in self.readers.values():
             reader.refresh()
 
+    async def _look_at_inboxes(self) -> bool:
+        """Whether other messages are to be asked for."""
+        if time.monotonic() < self.inboxes_at:
+            return False
+        self.inboxes_at = time.monotonic() + INBOXES_EVERY
+        return await self.in_database(self.inboxes.look)
+
     def _follow(self, url: str, synced_until: int) -> None:
         reader = relays.Reader(url, lambda: self.filters(url), self.take, self._report, since=synced_until)
         self.readers[url] = reader
         self.tasks[url] = asyncio.create_task(reader.run(), name=url)
 
     def filters(self, url: str) -> list[Filter]:
-        own = self.watch.filters(url, self.readers[url].synced_until)
+        synced = self.readers[url].synced_until
+        own = [*self.watch.filters(url, synced), *self.inboxes.filters(url, synced)]
         return [CATALOGUE, *own] if url in settings.RELAYS else own
 
     async def take(self, batch: list[relays.Incoming]) -> None:
@@ -121,6 +136,9 @@ class Listener:
         for incoming in batch:
             if isinstance(incoming.raw, Event):
                 self._fire(incoming.raw, incoming.relay)
+        for incoming in batch:  # after the triggers: opening messages takes its time
+            if isinstance(incoming.raw, Event) and incoming.raw.kind in inboxes.KINDS:
+                self.inboxes.take(incoming.raw, incoming.relay, now)
         catalogue = [one for one in batch if isinstance(one.raw, Event) and one.raw.kind in CATALOGUE_KINDS]
         if catalogue:
             ingest.store(catalogue, int(now.timestamp()))
@@ -143,6 +161,9 @@ class Listener:
             self.seen.popitem(last=False)
 
     def _beat(self) -> None:
+        if time.monotonic() >= self.forget_at:
+            self.forget_at = time.monotonic() + FORGET_EVERY
+            hearing.forget(timezone.now())
         celery.beat("listener", "listener", f"{len(self.readers)} relays, {len(self.watch.triggers)} triggers")
 
     async def _end(self) -> None:
