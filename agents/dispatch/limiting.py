@@ -16,12 +16,6 @@ def situation(
     trigger: Trigger, occasion: Occasion, depth: int, now: datetime
 ) -> tuple[limits.Situation, limits.Limits]:
     agent = trigger.agent
-    site = limits.Limits(
-        settings.MAX_CONCURRENT_TRIGGERS,
-        settings.TRIGGER_COOLDOWN,
-        settings.LLM_ACTIONS_PER_MINUTE,
-        settings.TEMPLATE_ACTIONS_PER_MINUTE,
-    )
     minute = now - timedelta(minutes=1)
     rate = f"{trigger.action}_per_minute"
     recent = _counted(agent, rate).filter(created_at__gt=minute, action=trigger.action).count()
@@ -39,7 +33,18 @@ def situation(
         template_last_minute=recent if trigger.action == "template" else 0,
         over_budget=trigger.action == "llm" and _over_budget(trigger, now),
     )
-    return case, site.adjusted(agent.limits if isinstance(agent.limits, dict) else {})
+    return case, limits_of(agent)
+
+
+def limits_of(agent: Agent) -> limits.Limits:
+    """The site's, or the agent's own where it has them."""
+    site = limits.Limits(
+        settings.MAX_CONCURRENT_TRIGGERS,
+        settings.TRIGGER_COOLDOWN,
+        settings.LLM_ACTIONS_PER_MINUTE,
+        settings.TEMPLATE_ACTIONS_PER_MINUTE,
+    )
+    return site.adjusted(agent.limits if isinstance(agent.limits, dict) else {})
 
 
 def _counted(agent: Agent, name: str) -> QuerySet[Run]:
