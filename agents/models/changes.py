@@ -72,7 +72,7 @@ class Change(models.Model):
         )
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        if self.pk is not None:
+        if not self._state.adding:
             raise TypeError("History is added to, never rewritten.")
         super().save(*args, **kwargs)
 

@@ -134,9 +134,9 @@ class ToolContext:
 
 def call(tools: Mapping[str, Tool], ctx: ToolContext, name: str, arguments: dict[str, Any]) -> str:
     """The tool's answer. Raises ToolRefused, ToolFailed or ToolWaits, and nothing else that a tool may cause."""
-    tool = _allowed(tools, ctx, name, arguments)
+    tool, given = _allowed(tools, ctx, name, arguments)
     try:
-        answer = tool.function(ctx, **arguments)
+        answer = tool.function(ctx, **given)
     except SecretFound as found:
         ctx.flag(str(found))
         raise
@@ -148,21 +148,27 @@ def call(tools: Mapping[str, Tool], ctx: ToolContext, name: str, arguments: dict
 
 def foresee(tools: Mapping[str, Tool], ctx: ToolContext, name: str, arguments: dict[str, Any]) -> str:
     """What the call would do, for the owner to decide on. Raises ToolRefused where there is nothing to decide."""
-    tool = _allowed(tools, ctx, name, arguments)
+    tool, given = _allowed(tools, ctx, name, arguments)
     try:
-        return tool.foresee(ctx, **arguments) if tool.foresee else ""
+        return tool.foresee(ctx, **given) if tool.foresee else ""
     except SecretFound as found:
         ctx.flag(str(found))
         raise
 
 
-def _allowed(tools: Mapping[str, Tool], ctx: ToolContext, name: str, arguments: dict[str, Any]) -> Tool:
+def _allowed(
+    tools: Mapping[str, Tool], ctx: ToolContext, name: str, arguments: dict[str, Any]
+) -> tuple[Tool, dict[str, Any]]:
+    """The tool, and the arguments that were given."""
     tool = tools.get(name)
     if tool is None:
         raise ToolRefused(f'There is no tool "{name[:80]}".')
     if name not in ctx.granted:
         raise ToolRefused(f'The tool "{name}" is not granted to this run.')
-    wrong = problem(tool.parameters, arguments)
+    needed = tool.parameters["required"]
+    # Many models send null for what they leave out.
+    given = {key: value for key, value in arguments.items() if value is not None or key in needed}
+    wrong = problem(tool.parameters, given)
     if wrong:
         raise ToolRefused(f"{name}: {wrong}.")
-    return tool
+    return tool, given

@@ -5,7 +5,7 @@ from typing import Any
 
 from agents.tools import leaks
 from agents.tools.calls import ToolContext, ToolFailed, ToolRefused
-from agents.tools.publishing import publish, read_relays
+from agents.tools.publishing import publish, read_relays, recalled
 from marketplace import relays
 from marketplace.protocol import kinds, nip19
 from marketplace.protocol.events import HEX64, Event, Tag
@@ -14,6 +14,7 @@ from marketplace.protocol.filters import Filter, read_filter
 MOST_EVENTS = 50
 MOST_SECONDS = 8.0
 LONGEST_NOTE = 20_000
+LASTING = frozenset({kinds.DELETION, kinds.VANISH})  # deleting a deletion does nothing (NIP-09)
 
 
 def nostr_post(ctx: ToolContext, content: str, reply_to: str = "") -> str:
@@ -45,6 +46,28 @@ def nostr_react(ctx: ToolContext, event_id: str, reaction: str = "+") -> str:
         raise ToolFailed("No relay has this event, so there is nothing to react to.")
     tags: tuple[Tag, ...] = (("e", wanted), ("p", found.pubkey), ("k", str(found.kind)))
     return publish(ctx, kinds.REACTION, tags, reaction)
+
+
+def nostr_delete(ctx: ToolContext, event_id: str, reason: str = "") -> str:
+    """Ask relays to delete a note, reaction or other single event of this agent's own.
+
+    event_id: id (hex, note or nevent) of the event
+    reason: why, which everyone may read; leave it out for none
+    """
+    if len(reason) > 500:
+        raise ToolRefused("The reason is longer than 500 characters.")
+    leaks.stop(ctx, reason)
+    if (again := recalled(ctx)) is not None:
+        return publish(ctx, again.kind, again.tags, again.content)
+    wanted = _event_id(event_id)
+    found = newest(ctx, Filter(ids=frozenset({wanted})))
+    if found is None:
+        raise ToolFailed("No relay has this event, so there is nothing to delete.")
+    if found.pubkey != ctx.agent.identity.pubkey:
+        raise ToolRefused("Only events of this agent's own can be deleted.")
+    if found.kind in LASTING or kinds.is_replaceable(found.kind) or kinds.is_addressable(found.kind):
+        raise ToolRefused("Profiles, lists, skills and deletions are not deleted with this tool.")
+    return publish(ctx, kinds.DELETION, (("e", wanted), ("k", str(found.kind))), reason)
 
 
 def nostr_query(ctx: ToolContext, filter: dict[str, Any], limit: int = 10) -> str:

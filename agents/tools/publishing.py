@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from django.conf import settings
 
 from agents.tools.calls import ToolContext, ToolFailed, ToolRefused
-from marketplace import relays, signing
-from marketplace.models import Author
+from marketplace import ingest, relays, signing
+from marketplace import publish as skills
+from marketplace.models import Author, Publication
 from marketplace.protocol import checks
 from marketplace.protocol.events import Draft, Event, Tags
+from marketplace.protocol.problems import NotWritable
+from marketplace.protocol.skills import SkillSpec
 
 MOST_RELAYS = 10
 
@@ -45,6 +48,34 @@ def _signed(ctx: ToolContext, kind: int, tags: Tags, content: str) -> Event:
         return signing.sign(ctx.agent.identity, draft)
     except (signing.NotHeld, signing.VaultError) as error:
         raise ToolRefused(str(error)) from None
+
+
+def published_skill(ctx: ToolContext, spec: SkillSpec, base: str = "") -> Event:
+    """The next version of a skill, signed once and taken by a relay; `base` is the version it was made from.
+
+    Raises ToolRefused, and ToolFailed where no relay took it.
+    """
+    identity, now = ctx.agent.identity, int(ctx.now.timestamp())
+    event = recalled(ctx)
+    try:
+        if event is None:
+            event = signing.sign(identity, skills.unsigned_skill(identity, spec, now))
+            ctx.remember({"event": event.to_dict(), "base": base})
+        sent = Publication.objects.filter(event_id=event.id).first()
+        if sent is None:
+            draft = Draft(event.pubkey, event.created_at, event.kind, event.tags, event.content)
+            sent = skills.signed_skill(identity, draft, event.to_dict(), now)
+        else:
+            sent = skills.retry(sent, now)
+    except (skills.PublishError, NotWritable, signing.NotHeld, signing.VaultError) as error:
+        raise ToolRefused(str(error)) from None
+    answers = list(sent.answers.all())
+    if not any(answer.ok for answer in answers):
+        said = "; ".join(f"{answer.url}: {answer.message or 'no answer'}" for answer in answers)
+        raise ToolFailed(f"No relay took the event {event.id}. {said}")
+    # A worker that died between the relay's yes and here left the catalogue without it.
+    ingest.store([ingest.Incoming(event)], now)
+    return event
 
 
 def send(ctx: ToolContext, event: Event, urls: Sequence[str]) -> str:
