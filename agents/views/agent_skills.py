@@ -14,6 +14,7 @@ from agents import arming
 from agents.engine import disclosure
 from agents.engine.context import SKILL_TOKENS
 from agents.models import AdoptedSkill, Agent, Trigger
+from agents.sources import sources_for
 from agents.sources.adopted import entry_of
 from agents.sources.carrying import Carried, carried, catalogue
 from agents.sources.disclosing import TOOL, description_length
@@ -54,6 +55,7 @@ class Totals:
     now: int
     always: int
     on_demand: int
+    folders: int  # skills in folders among them
 
 
 @login_required
@@ -132,16 +134,19 @@ def cost_of(agent: Agent, spec: SkillSpec, name: str) -> Carried:
 
 
 def _totals(agent: Agent, lines: list[Line]) -> Totals:
-    """The list of skills on demand is counted with the words around it, which come once."""
-    listed = [line for line in lines if line.cost.line]
-    length = description_length(agent)
-    entries = {line.row.pk: entry_of(line.name, line.spec) for line in listed if line.spec}
-    on_demand = [entries[line.row.pk] for line in listed if line.row.on_demand]
+    """The list of skills on demand is counted with the words around it, and with the skills in folders."""
+    adopted = {line.name: entry_of(line.name, line.spec) for line in lines if line.spec and line.cost.load}
+    loading = TOOL in agent.grants
+    folders = [entry for entry in sources_for(agent).list_skills().entries if entry.name not in adopted]
+    now = [adopted[line.name] for line in lines if line.row.on_demand and line.name in adopted]
+    length, rules = description_length(agent), agent.usage_rules
     kept = sum(line.cost.always for line in lines if not line.row.on_demand)
+    listed = folders if loading else []
     return Totals(
-        kept + catalogue(on_demand, agent.usage_rules, length),
-        sum(line.cost.always for line in lines),
-        catalogue(entries.values(), agent.usage_rules, length),
+        kept + (catalogue([*now, *folders], rules, length) if loading else 0),
+        sum(line.cost.always for line in lines) + catalogue(listed, rules, length),
+        catalogue([*adopted.values(), *folders], rules, length),
+        sum(entry.by_model for entry in listed),
     )
 
 

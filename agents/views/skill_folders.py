@@ -1,6 +1,6 @@
 """Skills in folders that an agent may load on demand: the server's and its owner's, with what is wrong with each."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -109,5 +109,5 @@ def _row(
         row.not_offered = first.get(row.entry.name, "")
         if row.entry.by_model:
             row.line = llm.count(disclosure.line(row.entry, description_length(own)) + "\n")
-        row.load = llm.count(folder.file.body)
+        row.load = llm.count(disclosure.render(replace(row.entry, body=folder.file.body)))
     return row

@@ -1,6 +1,7 @@
 """Always on or on demand: what each costs stands beside the switch, and the choice is what runs go by."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -140,6 +141,25 @@ def test_the_switch_changes_what_runs_carry_and_grants_the_tool(own: Agent, clie
     assert second.on_demand and [text.name for text in loading.adopted(own)] == ["one"]
     client.post("/agents/scout/skills/demand/", {"carry": "always"})
     assert [text.name for text in loading.adopted(own)] == ["one", "two"]
+
+
+@pytest.mark.django_db
+def test_skills_in_folders_count_once_the_tool_is_granted(
+    own: Agent, client: Client, settings: Any, tmp_path: Path
+) -> None:
+    for d in ("alpha", "beta"):
+        (tmp_path / d).mkdir()
+        (tmp_path / d / "SKILL.md").write_text(f"---\nname: {d}\ndescription: Does {d}\n---\nDo it.\n")
+    settings.SKILLS_DIRS = [str(tmp_path)]
+    adopted(own, "one")
+    before = client.get("/agents/scout/skills/").context["totals"]
+    assert before.now == before.always and before.folders == 0
+    own.grants = ["skill"]
+    own.save()
+    after = client.get("/agents/scout/skills/").context["totals"]
+    lines = [disclosure.Entry(d, f"Does {d}") for d in ("alpha", "beta")]
+    assert after.now == after.always == before.always + catalogue(lines) and after.folders == 2
+    assert after.on_demand == before.on_demand == catalogue([*lines, disclosure.Entry("one", "Verse for one")])
 
 
 @pytest.mark.django_db
