@@ -19,6 +19,7 @@ from agents.resting import wake
 from agents.runner import settling
 from marketplace import celery, ingest
 from marketplace.models import Heartbeat
+from marketplace.protocol import nostr
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ def tell(notice_id: int) -> bool:
 def preload(sender: Any = None, **_: Any) -> None:
     """What every run needs, once in the parent: its 200 MB are then shared by all children, and no run waits for it."""
     llm.warm_up()
+    nostr.generate_secret()
     gc.collect()
     gc.freeze()
 
@@ -144,4 +146,16 @@ def tidy(now: datetime) -> int:
     return gone + old
 
 
-PARTS: tuple[Callable[[datetime], int], ...] = (park, announce, wake, fire, release, expire, arm, settle, warn, hand_out, tidy)
+PARTS: tuple[Callable[[datetime], int], ...] = (
+    park,
+    announce,
+    wake,
+    fire,
+    release,
+    expire,
+    arm,
+    settle,
+    warn,
+    hand_out,
+    tidy,
+)
