@@ -46,7 +46,8 @@ def follow(outcomes: Iterable[Any] = (), **_: Any) -> None:
         elif event.kind in {kinds.DELETION, kinds.VANISH}:
             authors.add(event.pubkey)
             lists.add(event.pubkey)
-    if lists or addresses or authors:
+    # Most of what relays say concerns no agent here, and many sites have few or none.
+    if (lists or addresses or authors) and Agent.objects.exists():
         now = timezone.now()
         for agent in Agent.objects.filter(pk__in=_concerned(lists, addresses, authors)).select_related("identity"):
             arm(agent, now)
@@ -56,12 +57,12 @@ def _concerned(lists: set[str], addresses: set[str], authors: set[str]) -> set[i
     found: set[int] = set()
     for some in _portions(lists):
         found.update(Agent.objects.filter(identity__pubkey__in=some).values_list("pk", flat=True))
-    for some in _portions(addresses):
-        found.update(AdoptedSkill.objects.filter(address__in=some).values_list("agent", flat=True))
-    if authors:
-        for agent, address in AdoptedSkill.objects.values_list("agent", "address"):
-            if address.split(":", 2)[1] in authors:
-                found.add(agent)
+    rows = AdoptedSkill.objects.order_by().values_list("agent", "address")
+    if not authors and len(addresses) <= ROWS_AT_ONCE:
+        rows = rows.filter(address__in=addresses)  # else read whole: asking for each name costs more
+    for agent, address in rows.iterator(chunk_size=ROWS_AT_ONCE) if addresses or authors else ():
+        if address in addresses or address.split(":", 2)[1] in authors:
+            found.add(agent)
     return found
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from marketplace.ingest import sql
 from marketplace.ingest.outcomes import Outcome
 from marketplace.models import ArchivedEvent
 from marketplace.protocol import checks
@@ -33,7 +34,10 @@ def check(batch: Sequence[Incoming], now: int) -> list[Event | Outcome]:
 
 def archived(ids: Sequence[str]) -> set[str]:
     """Which of these ids the archive holds."""
-    return set(ArchivedEvent.objects.filter(pk__in=set(ids)).values_list("pk", flat=True)) if ids else set()
+    statement = sql.text(
+        "SELECT a.id FROM {values} CROSS JOIN {archive} a WHERE a.id = v.column1", archive=ArchivedEvent
+    )
+    return {row[0] for row in sql.join(statement, [(event_id,) for event_id in ids])}
 
 
 def expires_at(event: Event) -> int | None:

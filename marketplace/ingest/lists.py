@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from marketplace.ingest import sql
 from marketplace.ingest.keys import storable
 from marketplace.models import Adoption
-from marketplace.protocol.adoptions import read_adoptions
+from marketplace.protocol.adoptions import named_skills
 from marketplace.protocol.events import Event
 
 _COLUMNS = ("adopter", "address", "position", "event_id", "listed_at", "counted")
@@ -64,7 +64,7 @@ def adopted(addresses: Sequence[str]) -> set[str]:
 
 def _entries(event: Event) -> dict[Entry, int]:
     """Each with its place. An own adoption is shown but not counted; a name that cannot be a column names nothing."""
-    found = [entry.address for entry in read_adoptions(event).entries if storable(entry.address.d)]
+    found = [address for address in named_skills(event) if storable(address.d)]
     return {(str(address), address.pubkey != event.pubkey): position for position, address in enumerate(found)}
 
 

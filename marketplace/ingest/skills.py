@@ -1,7 +1,7 @@
 """Kinds 31123 and 31124 -> Skill and Facet."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from marketplace.ingest import authors, sql
@@ -108,9 +108,9 @@ def remove(keys: Iterable[Key]) -> None:
         sql.many(sql.text(statement, facets=Facet, skills=Skill), rows)
 
 
-def rename(pubkeys: Iterable[str]) -> None:
+def rename(pubkeys: Collection[str]) -> None:
     """An author's name changed, and skills are found by it."""
-    names = authors.names(set(pubkeys))
+    names = dict.fromkeys(pubkeys, "") | authors.names(pubkeys)
     skills = Skill.objects.filter(pubkey__in=list(names)).values_list("pk", "pubkey", "d", "topics", "description")
     changed = []
     for pk, pubkey, d, topics, description in skills.iterator(chunk_size=500):

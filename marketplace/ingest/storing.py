@@ -1,13 +1,14 @@
 """`store`: batches of events become rows, each batch in one transaction of few statements."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from django.db import transaction
 
 from marketplace import signals
-from marketplace.ingest import archive, checking, pace, skills, tombstones
+from marketplace.ingest import archive, checking, pace, skills, tombstones, waiting
 from marketplace.ingest.keys import Key, keyed, newer
 from marketplace.ingest.outcomes import Outcome
 from marketplace.ingest.projecting import Changes, project, reproject
@@ -17,17 +18,42 @@ from marketplace.protocol import kinds
 from marketplace.protocol.events import Event
 from marketplace.relays.arrivals import Incoming
 
-BATCH = 500  # events per transaction
-WEIGHT = 10_000  # tags per transaction: one list may name 2,000 skills
-SHORT = 10  # transactions are this much shorter while somebody else writes
+BATCH = 1_000  # events per transaction, fewer where they are large
+CHARACTERS = 8_000_000  # of their texts
+STEP = 200  # events between two looks at who else waits to write
+WEIGHT = 4_000  # tags between two looks: one list may name 2,000 skills
 log = logging.getLogger(__name__)
+
+Checked = tuple[Incoming, Event | Outcome]
 
 
 def store(batch: Sequence[Incoming], now: int) -> list[Outcome]:
     """What became of each, in the order given; `now` in unix seconds. A bad event never takes others with it."""
     outcomes: list[Outcome] = []
-    for part in _parts(list(zip(batch, checking.check(batch, now), strict=True))):
-        outcomes += _Batch(now).store(part)
+    for part in _parts(batch):
+        outcomes += _store(part, now)
+    return outcomes
+
+
+def _store(batch: Sequence[Incoming], now: int) -> list[Outcome]:
+    """In one transaction, or in several where somebody else waits to write."""
+    # Before the lock is taken: nothing here depends on other rows.
+    checked = checking.check(batch, now)
+    prepared = {
+        found.id: skills.prepare(found) for found in checked if isinstance(found, Event) and found.kind in kinds.SKILLS
+    }
+    outcomes: list[Outcome] = []
+    steps = _steps(list(zip(batch, checked, strict=True)))
+    while steps:
+        if not any(isinstance(found, Event) for step in steps for _, found in step):
+            return outcomes + [found for step in steps for _, found in step if isinstance(found, Outcome)]
+        work = _Transaction(now, prepared)
+        with pace.write():
+            work.take(steps.popleft())
+            while steps and not waiting.others_wait():
+                work.take(steps.popleft())
+            work.finish()
+        outcomes += work.outcomes
     return outcomes
 
 
@@ -47,54 +73,59 @@ def _tell(stored: list[Outcome]) -> None:
             log.error("%s failed on stored events", receiver, exc_info=answer)
 
 
-def _parts(
-    checked: Sequence[tuple[Incoming, Event | Outcome]],
-) -> Iterator[list[tuple[Incoming, Event | Outcome]]]:
-    part: list[tuple[Incoming, Event | Outcome]] = []
-    weight = 0
+def _parts(batch: Sequence[Incoming]) -> Iterator[Sequence[Incoming]]:
+    start, size = 0, 0
+    for at, incoming in enumerate(batch):
+        raw = incoming.raw
+        own = len(raw) if isinstance(raw, str | bytes) else len(raw.content if isinstance(raw, Event) else str(raw))
+        if at - start >= BATCH or (size + own > CHARACTERS and at > start):
+            yield batch[start:at]
+            start, size = at, 0
+        size += own
+    if start < len(batch):
+        yield batch[start:]
+
+
+def _steps(checked: Sequence[Checked]) -> "deque[list[Checked]]":
+    steps: deque[list[Checked]] = deque()
+    weight = STEP * WEIGHT
     for incoming, found in checked:
         own = len(found.tags) if isinstance(found, Event) else 0
-        share = SHORT if pace.others_write() else 1
-        if part and (len(part) >= BATCH // share or weight + own > WEIGHT // share):
-            yield part
-            part, weight = [], 0
-        part.append((incoming, found))
+        if not steps or len(steps[-1]) >= STEP or weight + own > WEIGHT:
+            steps.append([])
+            weight = 0
+        steps[-1].append((incoming, found))
         weight += own
-    if part:
-        yield part
+    return steps
 
 
-class _Batch:
-    """One transaction's worth of events, decided in the order given."""
+class _Transaction:
+    """Events decided in the order given, step by step, and what is to follow from all of them."""
 
-    def __init__(self, now: int) -> None:
+    def __init__(self, now: int, prepared: Mapping[str, skills.Projected]) -> None:
         self.now = now
+        self.prepared = prepared
         self.outcomes: list[Outcome] = []
         self.changes = Changes()
         self.seen: list[tuple[str, str]] = []
         self.held: list[tuple[Event, str]] = []
         self.deleted = Tombstones()
 
-    def store(self, part: list[tuple[Incoming, Event | Outcome]]) -> list[Outcome]:
-        events = [found for _, found in part if isinstance(found, Event)]
-        if not events:
-            return [found for _, found in part if isinstance(found, Outcome)]
-        # Read before the lock is taken; nothing here depends on other rows.
-        self.prepared = {event.id: skills.prepare(event) for event in events if event.kind in kinds.SKILLS}
-        with pace.write():
-            self.deleted = Tombstones.concerning(events)
-            for alone, run in groupby(part, key=lambda item: isinstance(item[1], Event) and _stands_alone(item[1])):
-                if alone:
-                    self._bury(list(run))
-                else:
-                    self._store_run(list(run))
-            archive.sight(self.seen)
-            if self.held:
-                archive.hold(self.held)
-            announce(self.changes, [outcome for outcome in self.outcomes if outcome.outcome == "stored"])
-        return self.outcomes
+    def take(self, step: list[Checked]) -> None:
+        self.deleted = Tombstones.concerning([found for _, found in step if isinstance(found, Event)])
+        for alone, run in groupby(step, key=lambda item: isinstance(item[1], Event) and _stands_alone(item[1])):
+            if alone:
+                self._bury(list(run))
+            else:
+                self._store_run(list(run))
 
-    def _store_run(self, run: list[tuple[Incoming, Event | Outcome]]) -> None:
+    def finish(self) -> None:
+        archive.sight(self.seen)
+        if self.held:
+            archive.hold(self.held)
+        announce(self.changes, [outcome for outcome in self.outcomes if outcome.outcome == "stored"])
+
+    def _store_run(self, run: list[Checked]) -> None:
         standing = [isinstance(found, Event) and self._countable(found) for _, found in run]
         fresh = {
             found.id: found
@@ -162,7 +193,7 @@ class _Batch:
         winners[key] = found
         return Outcome(found.id, "stored", "", found, relay)
 
-    def _bury(self, run: list[tuple[Incoming, Event | Outcome]]) -> None:
+    def _bury(self, run: list[Checked]) -> None:
         for incoming, found in run:
             if isinstance(found, Event):  # it is: the run was chosen so
                 self.outcomes.append(self._bury_one(found, incoming.relay))

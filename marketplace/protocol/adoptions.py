@@ -1,11 +1,14 @@
 """Adoption lists (kind 10123): ordered, and somebody else's tags in them stay as they are."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from marketplace.protocol.events import Address, Draft, Event, Tags
 from marketplace.protocol.kinds import SKILLS
+
+_SKILL = re.compile(rf"({'|'.join(map(str, sorted(SKILLS)))}):([0-9a-f]{{64}}):(.*)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,13 @@ def read_adoptions(event: Event | Draft) -> AdoptionList:
         else:
             entries[address] = Entry(address, tag[2] if len(tag) > 2 else "")
     return AdoptionList(tuple(entries.values()), tuple(left_out), event.tags, event.content)
+
+
+def named_skills(event: Event | Draft) -> list[Address]:
+    """The addresses that `read_adoptions` counts, without what an edit needs beside them."""
+    texts = dict.fromkeys(tag[1] for tag in event.tags if tag[0] == "a" and len(tag) > 1)
+    found = (_SKILL.match(text) for text in texts)
+    return [Address(int(match[1]), match[2], match[3]) for match in found if match]
 
 
 def write_adoptions(adoptions: AdoptionList) -> tuple[str, Tags]:

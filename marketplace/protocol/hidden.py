@@ -12,6 +12,8 @@ _LOOKALIKE_SCRIPTS = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")
 
 def hidden(text: str) -> tuple[tuple[int, str], ...]:
     """Place and code point (`U+202E`) of each character that would not be seen."""
+    if text.isascii() and text.replace("\n", " ").isprintable():
+        return ()  # most texts, and several times faster than the search
     places = (found.start() for found in _UNUSUAL.finditer(text))
     return tuple((at, f"U+{ord(text[at]):04X}") for at in places if _is_hidden(text, at))
 

@@ -110,14 +110,14 @@ def read_skill(event: Event | Draft, plaintext: str | None = None) -> SkillSpec:
         version=event.value("version"),
         trigger=trigger,
         trigger_tags=tuple(tag for tag in event.tags if tag[0] in tag_names(trigger.kind)) if trigger else (),
-        extra_content=tuple((key, text) for key, text in raw if key not in contents.KNOWN[generation]),
+        extra_content=tuple((key, text) for key, text in raw if key not in contents.KNOWN[generation]) if raw else (),
         extra_tags=_extra_tags(event.tags, trigger),
         generation=generation,
         readable=readable,
     )
     if readable:
         problems += [problem for problem in _own_problems(spec) if problem not in problems]
-    return replace(spec, problems=tuple(problems))
+    return replace(spec, problems=tuple(problems)) if problems else spec
 
 
 def problems_of(spec: SkillSpec) -> tuple[Problem, ...]:

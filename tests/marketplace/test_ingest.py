@@ -341,6 +341,14 @@ def test_a_skill_is_found_by_its_authors_name_whichever_came_first(keys: Keys) -
     assert Author.objects.get(pk=keys.A.pubkey).name == "Zoë"
 
 
+def test_a_skill_is_not_found_by_a_name_that_its_author_deleted(keys: Keys) -> None:
+    store(keys.A.skill("a", at=T0 + 5), keys.A.profile("Ann"), keys.B.skill("b"), keys.B.profile("Bob"))
+    store(keys.A.vanishes(T0 + 1), keys.B.deletes(f"0:{keys.B.pubkey}:", at=T0 + 1))
+    assert not Skill.objects.public().search("ann")
+    assert not Skill.objects.public().search("bob")
+    assert set(listed()) == {"a", "b"}
+
+
 def test_write_relays_come_from_the_newest_relay_list(keys: Keys) -> None:
     tags = [["r", "wss://a.example.com/"], ["r", "wss://b.example.com", "read"], ["r", "nonsense"], ["r"]]
     store(keys.A.sign(10002, "", tags, T0 + 1), keys.A.sign(10002, "", [["r", "wss://old.example.com"]], T0))

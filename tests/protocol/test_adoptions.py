@@ -1,8 +1,10 @@
 """Adoption lists: order, repetition and other people's tags (Y05, N11)."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from marketplace.protocol.adoptions import AdoptionList, Entry, read_adoptions, write_adoptions
+from marketplace.protocol.adoptions import AdoptionList, Entry, named_skills, read_adoptions, write_adoptions
 from marketplace.protocol.events import Address, Draft, Event
 from tests.events import NOW, A, B, load
 
@@ -24,6 +26,15 @@ def test_n11_upper_case_is_not_counted_and_said() -> None:
     found = read_adoptions(Event.from_dict(load("n11_upper_case")["adoption_list"]))
     assert found.addresses == (Address(31123, A, "tie"),)
     assert [reason for _, reason in found.left_out] == ["upper-case hex"]
+
+
+PARTS = st.sampled_from(["31123", "31124", "031123", "30023", "3112", "", A, A.upper(), A[1:], "x", "a:b", "\n", "é"])
+TAGS = st.tuples(st.sampled_from("aab"), st.lists(PARTS, max_size=4).map(":".join)) | st.just(("a",))
+
+
+@given(st.lists(TAGS | st.just(("a", f"31123:{A}:x")) | st.just(("a", f"31124:{B}:a:b\n", "wss://r")), max_size=8))
+def test_the_short_reading_names_what_the_long_one_counts(tags: list[tuple[str, ...]]) -> None:
+    assert tuple(named_skills(draft(*tags))) == read_adoptions(draft(*tags)).addresses
 
 
 @pytest.mark.parametrize(
