@@ -71,6 +71,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("skills-runs/", runs.skill_runs, name="skill_runs"),
     path("costs/", costs.costs, name="costs"),
     path("operate/", operate.operate, name="operate"),
+    path("operate/halt/", operate.site_halt, name="site_halt"),
     path("operate/budgets/", budgets.site_budgets, name="site_budgets"),
     path("account/", account.account, name="account"),
     path("account/tokens/", account.token_new, name="token_new"),

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from agents.engine import limits
-from agents.models import Agent, Run, Trigger
+from agents.models import Agent, Halt, Run, Trigger
 from agents.models.allowances import allowances
 from marketplace.protocol.events import Event
 from marketplace.protocol.triggers import Occasion, delivery_key
@@ -21,7 +21,7 @@ def situation(
     recent = _counted(agent, rate).filter(created_at__gt=minute, action=trigger.action).count()
     case = limits.Situation(
         action=trigger.action,
-        enabled=trigger.enabled and agent.enabled and not trigger.rests,
+        enabled=trigger.enabled and agent.enabled and not trigger.rests and Halt.since() is None,
         usable=trigger.usable,
         duplicate=Run.objects.filter(trigger=trigger, occasion_key=delivery_key(occasion.key)).exists(),
         own_event=occasion.event is not None and occasion.event.pubkey == agent.identity.pubkey,

@@ -51,7 +51,7 @@ def decide(case: Situation, limits: Limits) -> Refusal | None:
     if case.duplicate:
         return Refusal("duplicate", "This occasion already made a run.")
     if not case.enabled:
-        return Refusal("disabled", "The trigger is off or resting, or its agent is off.")
+        return Refusal("disabled", "The trigger is off or resting, or its agent or the site is off.")
     if not case.usable:
         return Refusal("unusable", "The trigger cannot be used as it is.")
     if case.expired:

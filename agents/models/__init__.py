@@ -6,6 +6,7 @@ from agents.models.budgets import Budget, Reservation
 from agents.models.changes import Change
 from agents.models.comparisons import Comparison
 from agents.models.conversations import Conversation, IgnoredMessage
+from agents.models.halts import Halt
 from agents.models.hooks import Delivery, Hook, UnknownCall
 from agents.models.memory import Memory
 from agents.models.notices import Notice
@@ -23,6 +24,7 @@ __all__ = [
     "Comparison",
     "Conversation",
     "Delivery",
+    "Halt",
     "HeldBack",
     "Hook",
     "IgnoredMessage",

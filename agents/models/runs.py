@@ -10,6 +10,7 @@ from django.db.models.functions import Coalesce
 
 from agents.models.agents import Agent
 from agents.models.conversations import Conversation
+from agents.models.halts import Halt
 from agents.models.money import MoneyField
 from agents.models.triggers import Trigger
 from marketplace.models import User
@@ -41,11 +42,20 @@ class RunQuerySet(models.QuerySet["Run"]):
         rows = rows[:limit]
         return rows, (rows[-1].created_at, rows[-1].pk) if more else None
 
+    def cancel(self, now: datetime, why: str) -> int:
+        """Stops these open runs: the status goes first, workers see it before their next step."""
+        ended = {"status": Run.Status.CANCELLED, "reason": "stopped", "reason_words": why, "finished_at": now}
+        return self.update(**ended, lease_token="")
+
     def claimable(self, now: datetime) -> "RunQuerySet":
-        """Queued, due again after waiting, or left behind by a worker that died; turns of a talk one by one."""
+        """Queued, due again after waiting, or left behind by a worker that died; turns of a talk one by one.
+
+        None while the whole site is stopped.
+        """
         before = Run.objects.filter(conversation=OuterRef("conversation"), turn__lt=OuterRef("turn")).open()
         return self.filter(
             ~Exists(before),
+            ~Exists(Halt.objects.open()),
             Q(status=Run.Status.QUEUED)
             | Q(status=Run.Status.WAITING, waiting_until__lte=now)
             | Q(status=Run.Status.RUNNING, lease_until__lt=now),
@@ -186,12 +196,7 @@ class Run(models.Model):
 
     def cancel(self, now: datetime, why: str) -> bool:
         """Stop it: the status goes first, a worker sees it before its next step."""
-        open_runs = Run.objects.filter(pk=self.pk).exclude(status__in=self.FINAL)
-        return bool(
-            open_runs.update(
-                status=self.Status.CANCELLED, reason="stopped", reason_words=why, finished_at=now, lease_token=""
-            )
-        )
+        return bool(Run.objects.filter(pk=self.pk).open().cancel(now, why))
 
 
 class HeldBack(models.Model):

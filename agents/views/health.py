@@ -15,11 +15,13 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from agents.models import Halt
 from marketplace.models import Heartbeat, Relay
 
 FRESH = timedelta(seconds=30)  # three missed heartbeats
 CONNECT_SECONDS = 0.5
 BANNER_SECONDS = 5
+BANNERS = "health-banners"  # in the cache
 OK = "ok"
 _PORTS = {"redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671}
 
@@ -115,16 +117,20 @@ def banners(request: HttpRequest) -> dict[str, Any]:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {}
-    return {"banners": _cached("health-banners", lambda: _away(timezone.now()))}
+    return {"banners": _cached(BANNERS, lambda: _away(timezone.now()))}
 
 
 def _away(now: datetime) -> list[str]:
     beats = _beats()
-    found = (
+    found: tuple[str, ...] = (
         _alive(beats, "worker", "No worker is running: runs wait in the queue until one starts.", now),
         _alive(beats, "listener", "The listener is not running: new events, and what they trigger, are not seen.", now),
     )
-    return [words for words in found if words != OK]
+    halted = Halt.since()
+    words = (
+        f"The operator stopped everything {_span(now - halted)} ago: nothing runs until it goes on." if halted else OK
+    )
+    return [said for said in (words, *found) if said != OK]
 
 
 def _cached(key: str, make: Callable[[], list[str]]) -> list[str]:

@@ -5,16 +5,19 @@ from datetime import timedelta
 from typing import Any, cast
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.core.cache import cache
 from django.db import connection
 from django.db.models import Count, Min
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
-from agents.models import Run, Trigger
-from agents.views.health import OK, facts
+from agents import halting
+from agents.models import Halt, Run, Trigger
+from agents.views.health import BANNERS, OK, facts
 from marketplace.models import ArchivedEvent, Heartbeat, Relay, Skill, User
 
 STUCK = timedelta(minutes=5)
@@ -46,9 +49,11 @@ def operate(request: HttpRequest) -> HttpResponse:
     if not cast(User, request.user).is_staff:
         raise Http404("Not for you.")
     now = timezone.now()
+    halted = Halt.since()
     parts = [Part(name, words, REMEDIES[name]) for name, words in facts(now).items()]
     waiting = Run.objects.filter(status=Run.Status.QUEUED).aggregate(count=Count("pk"), oldest=Min("created_at"))
     context: dict[str, Any] = {
+        "halted": halted,
         "parts": parts,
         "wrong": [part for part in parts if not part.well],
         "processes": Heartbeat.objects.order_by("role", "instance"),
@@ -65,3 +70,19 @@ def operate(request: HttpRequest) -> HttpResponse:
         "broker": settings.CELERY_BROKER_URL.partition(":")[0],
     }
     return render(request, "agents/operate.html", context)
+
+
+@login_required
+@require_POST
+def site_halt(request: HttpRequest) -> HttpResponse:
+    """Stops everything at once, or lets it go on."""
+    user = cast(User, request.user)
+    if not user.is_staff:
+        raise Http404("Not for you.")
+    if request.POST.get("halt") == "on":
+        stopped = halting.halt(user, timezone.now())
+        messages.success(request, f"Everything is stopped: {stopped} open runs ended, and none starts.")
+    elif request.POST.get("halt") == "off" and halting.go_on(timezone.now()):
+        messages.success(request, "Runs start again. What happened meanwhile is on “Why didn’t it run?”.")
+    cache.delete(BANNERS)
+    return redirect("operate")
