@@ -9,7 +9,7 @@ from marketplace.protocol import checks, direct, nostr
 from marketplace.protocol.events import Draft, Event
 from tests.protocol.test_nostr import NOW, SECRET_A, SECRET_B, A, B
 
-sdk = nostr.nostr_sdk
+sdk: Any = nostr._sdk()
 SECRET_C = "c" * 64
 C = nostr.public_key(SECRET_C)
 
