@@ -14,6 +14,7 @@ class Allowance:
     name: str  # in words: "Helper, a day"
     limit: Decimal
     used: Decimal
+    budget: int = 0  # its id, for whoever keeps a note of it
 
     @property
     def left(self) -> Decimal:
@@ -40,6 +41,13 @@ class Allowance:
         return f"The budget for {self.name}, {said}: {self.used} of {self.limit} USD."
 
 
+def refusing(worst_case: Decimal | None, allowances: Iterable[Allowance]) -> Allowance | None:
+    """The first budget that a call of a known worst case does not fit into."""
+    if not worst_case:
+        return None
+    return next((one for one in allowances if one.used + worst_case > one.limit), None)
+
+
 def refusal(worst_case: Decimal | None, allowances: Iterable[Allowance]) -> str | None:
     """Why the call may not be made, in words; None where it fits into every budget.
 
@@ -47,15 +55,13 @@ def refusal(worst_case: Decimal | None, allowances: Iterable[Allowance]) -> str 
     """
     if worst_case == 0:
         return None
-    for allowance in allowances:
-        if worst_case is None:
-            return (
-                f"The model has no known price, and a budget applies ({allowance.name})."
-                " Say what it costs, or what a call may cost at most, under “Models” of this agent."
-            )
-        if allowance.used + worst_case > allowance.limit:
-            return (
-                f"The budget for {allowance.name}, is {allowance.limit} USD, {allowance.used} is used,"
-                f" and this call may cost {worst_case}."
-            )
-    return None
+    allowances = list(allowances)
+    if worst_case is None and allowances:
+        return (
+            f"The model has no known price, and a budget applies ({allowances[0].name})."
+            " Say what it costs, or what a call may cost at most, under “Models” of this agent."
+        )
+    full = refusing(worst_case, allowances)
+    if full is None:
+        return None
+    return f"The budget for {full.name}, is {full.limit} USD, {full.used} is used, and this call may cost {worst_case}."

@@ -6,7 +6,7 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import F, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
 from agents.engine.budgets import Allowance
@@ -43,21 +43,24 @@ def allowances(
         else:
             counted = counted.filter(at__gte=since(budget, now, agent))
         used = counted.aggregate(used=Sum(AMOUNT, output_field=MoneyField()))["used"] or Decimal(0)
-        found.append(Allowance(budget.words(agent.name), budget.limit, used))
+        found.append(Allowance(budget.words(agent.name), budget.limit, used, budget.pk))
     return found
 
 
-def overview(agents: Collection[Agent], now: datetime, *, site: bool = True) -> list[tuple[Budget, Allowance]]:
-    """Every budget of these agents, and the site's, in at most three queries; caps of single runs have no sum."""
+def overview(agents: Collection[Agent], now: datetime, *, settled_only: bool = False) -> list[tuple[Budget, Allowance]]:
+    """Every budget of these agents, and the site's, in at most three queries; caps of single runs have no sum.
+
+    `settled_only`: without what calls that are out may still cost.
+    """
     by_id = {agent.pk: agent for agent in agents}
-    wanted = Q(agent__in=by_id) | Q(agent=None) if site else Q(agent__in=by_id)
-    budgets = sorted(Budget.objects.filter(wanted), key=_place)
+    budgets = sorted(Budget.objects.filter(Q(agent__in=by_id) | Q(agent=None)), key=_place)
     for budget in budgets:
         budget.agent = by_id[budget.agent_id] if budget.agent_id is not None else None
-    used = _sums([one for one in budgets if one.agent_id is not None], now)
-    used |= _sums([one for one in budgets if one.agent_id is None], now)
+    amount = F("settled") if settled_only else AMOUNT
+    used = _sums([one for one in budgets if one.agent_id is not None], now, amount)
+    used |= _sums([one for one in budgets if one.agent_id is None], now, amount)
     names = {one.pk: one.words(one.agent.name if one.agent else "") for one in budgets}
-    return [(one, Allowance(names[one.pk], one.limit, used.get(one.pk, Decimal(0)))) for one in budgets]
+    return [(one, Allowance(names[one.pk], one.limit, used.get(one.pk, Decimal(0)), one.pk)) for one in budgets]
 
 
 def _place(budget: Budget) -> tuple[int, int, str, str]:
@@ -65,7 +68,7 @@ def _place(budget: Budget) -> tuple[int, int, str, str]:
     return budget.agent_id or 0, list(Budget.Scope).index(Budget.Scope(budget.scope)), budget.target, budget.period
 
 
-def _sums(budgets: Collection[Budget], now: datetime) -> dict[int, Decimal]:
+def _sums(budgets: Collection[Budget], now: datetime, amount: F | Coalesce) -> dict[int, Decimal]:
     """All of them at once, read from the earliest beginning on."""
     periodic = [one for one in budgets if one.scope != Budget.Scope.RUN]
     if not periodic:
@@ -76,7 +79,7 @@ def _sums(budgets: Collection[Budget], now: datetime) -> dict[int, Decimal]:
     if None not in agents:
         rows = rows.filter(agent__in=agents)
     sums = {
-        f"of_{one.pk}": Sum(AMOUNT, filter=_counted(one) & Q(at__gte=begins[one.pk]), output_field=MoneyField())
+        f"of_{one.pk}": Sum(amount, filter=_counted(one) & Q(at__gte=begins[one.pk]), output_field=MoneyField())
         for one in periodic
     }
     found = rows.aggregate(**sums)

@@ -13,7 +13,7 @@ from agents import llm
 from agents.engine import fallback, outcomes
 from agents.engine.fallback import ModelError
 from agents.engine.outcomes import Outcome
-from agents.models import Run, Step
+from agents.models import Notice, Run, Step
 from agents.runner.attempting import LOOK, Attempting
 from agents.runner.errors import Fails, Waits
 from agents.runner.journal import Journal
@@ -129,6 +129,8 @@ class Asking:
         filtered = step.outcome == "filtered"
         decision = fallback.at_end(() if filtered else errors, waits=self.run.waits, jitter=_jitter())
         if decision.action == "stop":
+            if self.attempts.full is not None:
+                Notice.objects.stopped(self.attempts.full, timezone.now())
             return Fails(step.outcome, f"{step.name}: {step.error}")
         passing = next(kind for kind in map(fallback.classify, reversed(errors)) if kind in fallback.PASSING)
         until = timezone.now() + timedelta(seconds=decision.seconds)

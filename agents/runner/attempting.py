@@ -21,7 +21,7 @@ from agents.engine.outcomes import Outcome
 from agents.models import Run, Step
 from agents.models.allowances import allowances
 from agents.runner.errors import Stopped
-from agents.runner.journal import NO_USAGE, Journal
+from agents.runner.journal import NO_USAGE, Journal, reserved
 from agents.runner.lease import Lease
 from marketplace.protocol.storable import storable
 
@@ -160,14 +160,7 @@ class Attempting:
         )
 
     def abandon(self, step: Step, words: str) -> None:
-        """An outcome nobody knows costs what was reserved, and says that it is an estimate."""
-        values: dict[str, Any] = {
-            "state": Step.State.UNKNOWN,
-            "finished_at": timezone.now(),
-            "outcome": "unknown",
-            "error": words,
-        }
-        self.journal.charge(step, NO_USAGE, reserved(step), estimated=True, **values)
+        self.journal.charge_reserved(step, outcome="unknown", error=words)
 
 
 def _charged(price: Price | None, usage: Usage) -> dict[str, str] | None:

@@ -69,10 +69,11 @@ class Journal:
         estimated: bool,
         assumed: Decimal | None = None,
         **values: Any,
-    ) -> None:
+    ) -> bool:
         """Tokens and money of one attempt, on the step and on the run's totals, in one transaction.
 
-        `assumed` counts against budgets where the cost is unknown; without it what was reserved does.
+        `assumed` counts against budgets where the cost is unknown; without it what was reserved does. False: it was
+        charged before, by a worker that took the run over; nothing is charged twice.
         """
         tokens = {
             "input_tokens": used.input,
@@ -80,8 +81,10 @@ class Journal:
             "output_tokens": used.output,
             "reasoning_tokens": used.reasoning,
         }
+        values = storable({**tokens, "cost": cost, "estimated": estimated, **values})
         with transaction.atomic():
-            self.write(step, {**tokens, "cost": cost, "estimated": estimated, **values})
+            if not Step.objects.filter(pk=step.pk, state=Step.State.RUNNING).update(**values):
+                return False
             counts = assumed if cost is None else cost
             Reservation.objects.filter(step=step).update(settled=F("amount") if counts is None else counts)
             totals: dict[str, Any] = {name: F(name) + value for name, value in tokens.items() if value}
@@ -91,12 +94,23 @@ class Journal:
                 totals["cost"] = F("cost") + Value(cost, MoneyField())
             if totals:
                 Run.objects.filter(pk=self.run.pk).update(**totals)
+        for name, value in values.items():
+            setattr(step, name, value)
+        return True
 
     def close(self) -> None:
         """What is still open when the run ends never got its result."""
+        said = {"outcome": "abandoned", "error": "No result was recorded."}
         for step in self.steps:
-            if step.state == Step.State.RUNNING:
-                self.end(step, Step.State.UNKNOWN, outcome="abandoned", error="No result was recorded.")
+            if step.state == Step.State.RUNNING and step.kind == Step.Kind.MODEL:
+                self.charge_reserved(step, **said)
+            elif step.state == Step.State.RUNNING:
+                self.end(step, Step.State.UNKNOWN, **said)
+
+    def charge_reserved(self, step: Step, **values: Any) -> bool:
+        """An outcome nobody knows costs what was reserved, and says that it is an estimate."""
+        ended: dict[str, Any] = {"state": Step.State.UNKNOWN, "finished_at": timezone.now(), **values}
+        return self.charge(step, NO_USAGE, reserved(step), estimated=True, **ended)
 
     def write(self, step: Step, values: dict[str, Any]) -> None:
         values = storable(values)
@@ -106,3 +120,14 @@ class Journal:
 
 
 NO_USAGE = Usage(known=False)
+
+
+def reserved(step: Step) -> Decimal | None:
+    """What was set aside by a known price; an owner's guess says nothing about what it cost."""
+    if step.input.get("assumed"):
+        return None
+    reservation = getattr(step, "reservation", None)
+    if reservation is not None:
+        return reservation.amount  # type: ignore[no-any-return]
+    # There is none for what is free, nor for what has no known price.
+    return Decimal(0) if step.price_version else None

@@ -20,9 +20,10 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 from django.views.decorators.http import require_POST, require_safe
 
 from agents import arming, llm
+from agents.engine.budgets import WARN_AT, Allowance
 from agents.forms import AgentNewForm
 from agents.models import AdoptedSkill, Agent, Budget, Reservation, Run, Trigger
-from agents.models.allowances import allowances, period_start
+from agents.models.allowances import overview, period_start
 from agents.models.money import MoneyField
 from agents.tools import ondemand
 from agents.views.current import KEY, own_agent
@@ -73,7 +74,7 @@ class Standing:
             found.append((f"{self.updates} {words} a newer version to look at.", reverse("agent_skills", args=[slug])))
         if self.limit and self.spent >= self.limit * WARN_AT:
             words = "is used up" if self.spent >= self.limit else "is at 80 %"
-            found.append((f"The budget of the day {words}.", reverse("agent_settings", args=[slug])))
+            found.append((f"The budget of the day {words}.", reverse("agent_budgets", args=[slug])))
         if not self.agent.admin_pubkey:
             found.append(("It has no admin to write to.", reverse("agent_settings", args=[slug])))
         return self
@@ -134,12 +135,19 @@ def agent(request: HttpRequest, slug: str) -> HttpResponse:
             "agent": own,
             "tab": "agent",
             "standing": standings([own], user, now)[0],
-            "budgets": allowances(own, now),
+            "budgets": _budgets(own, user, now),
             "model": own.llm or llm_default(),
             "offline": llm.is_offline(own.llm or llm_default()),
             "runs": recent.defer(*Run.HEAVY)[:10],
         },
     )
+
+
+def _budgets(own: Agent, user: User, now: datetime) -> list[Allowance]:
+    """What is used of each, fullest first; caps of single runs are used up by no other run."""
+    own.owner = user
+    found = [allowance for budget, allowance in overview([own], now) if budget.scope != Budget.Scope.RUN]
+    return sorted(found, key=lambda one: -(one.share or 0))
 
 
 def llm_default() -> str:

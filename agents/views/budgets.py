@@ -13,11 +13,12 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 
 from agents.forms.budgets import BudgetsForm
-from agents.models import AdoptedSkill, Agent, Budget, Trigger
+from agents.models import AdoptedSkill, Agent, Budget, Notice, Trigger
 from agents.models.allowances import overview
 from agents.views.current import own_agent
 from marketplace.models import User
 
+MOST_TOLD = 20
 Change = tuple[str, str, str, Decimal | None]
 
 
@@ -32,7 +33,13 @@ def agent_budgets(request: HttpRequest, slug: str) -> HttpResponse:
         _save(own, form.changes())
         messages.success(request, f"The budgets of {own.name} are saved; they hold from the next call on.")
         return redirect("agent_budgets", own.slug)
-    context = {"agent": own, "tab": "agent_budgets", "form": form, "site": [row for row in rows if row not in mine]}
+    context = {
+        "agent": own,
+        "tab": "agent_budgets",
+        "form": form,
+        "site": [row for row in rows if row not in mine],
+        "told": Notice.objects.filter(agent=own).order_by("-at", "-pk")[:MOST_TOLD],
+    }
     return render(request, "agents/agent_budgets.html", context, status=422 if form.errors else 200)
 
 

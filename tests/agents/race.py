@@ -56,7 +56,7 @@ def race() -> None:
     assert Run.objects.count() == 8
 
 
-def main() -> None:
+def main(work: Callable[[], None] = race) -> None:
     """On PostgreSQL in a database of its own, dropped afterwards."""
     from django.conf import settings
     from django.core.management import call_command
@@ -72,7 +72,7 @@ def main() -> None:
         connection.settings_dict["NAME"] = own
     try:
         call_command("migrate", verbosity=0, interactive=False)
-        race()
+        work()
     finally:
         connections.close_all()
         if postgres:

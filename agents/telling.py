@@ -1,0 +1,81 @@
+"""Telling admins of budgets by direct message: noted by the tick, sent by a worker, and never twice.
+
+No run waits for it. What was spent decides, not what is reserved: a call that may cost much is no news.
+"""
+
+import logging
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.urls import reverse
+from kombu.exceptions import KombuError
+
+from agents.models import Agent, Notice, Reservation
+from agents.models.allowances import overview, since
+from agents.models.notices import speaker
+from agents.tools import ToolContext, ToolError
+from agents.tools.messages import nostr_dm_send
+from marketplace.celery import app
+
+log = logging.getLogger(__name__)
+
+RECENT = timedelta(hours=1)  # calls that began longer ago have been settled and looked at
+MOST_AT_ONCE = 50
+
+
+def look(now: datetime) -> int:
+    """Notes budgets that are used up or nearly so, of agents that spent lately; how many are news."""
+    active = Reservation.objects.filter(at__gte=now - RECENT, settled__isnull=False).values("agent").distinct()
+    agents = list(Agent.objects.filter(pk__in=active).select_related("owner"))
+    if not agents:
+        return 0
+    found = 0
+    for budget, allowance in overview(agents, now, settled_only=True):
+        who = speaker(budget) if allowance.state else None
+        if who is not None:
+            found += Notice.objects.note(budget, who, allowance.state, allowance.words, since(budget, now), now)
+    return found
+
+
+def _where(notice: Notice) -> str:
+    whole_site = notice.budget.agent_id is None
+    path = reverse("site_budgets") if whole_site else reverse("agent_budgets", args=[notice.agent.slug])
+    return f"{settings.SITE_URL}{path}"
+
+
+def announce(now: datetime) -> int:
+    """Hands what is due to workers; what a broker does not take is tried again later."""
+    sent = 0
+    for notice in Notice.objects.due(now).order_by("next_at", "pk")[:MOST_AT_ONCE]:
+        if not notice.take(now):
+            continue
+        try:
+            app.send_task("agents.tasks.tell", args=[notice.pk], queue="runs", retry=False, ignore_result=True)
+        except (KombuError, OSError) as error:
+            log.warning("the broker took no notice (%s); the tick will try again", type(error).__name__)
+            break
+        sent += 1
+    return sent
+
+
+def tell(notice_id: int, now: datetime) -> bool:
+    """Sends it, or the very event of an earlier attempt; whether a relay has it now."""
+    notice = Notice.objects.select_related("agent__identity", "budget").filter(pk=notice_id, sent_at=None).first()
+    if notice is None:
+        return False
+
+    def remember(intent: dict[str, Any]) -> None:
+        if not notice.remember(intent):
+            raise ToolError("Another attempt is sending it.")
+
+    recalled: Mapping[str, Any] = notice.intent
+    ctx = ToolContext(notice.agent, now, frozenset({"nostr_dm_send"}), recalled=recalled, remember=remember)
+    try:
+        nostr_dm_send(ctx, f"{notice.words} {_where(notice)}")
+    except ToolError as error:
+        Notice.objects.filter(pk=notice.pk).update(problem=str(error)[:300])
+        return False
+    Notice.objects.filter(pk=notice.pk).update(sent_at=now, problem="")
+    return True
