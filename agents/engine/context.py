@@ -162,8 +162,7 @@ class _Assembly:
         for name, text in given.by_name:
             self._say(f"/{name}", "user", text)
         reason = REASONS[rule if given.invoked or rule != "compose" else "none"]
-        warnings = dict.fromkeys([*given.remarks, *self.warnings])
-        return Context(rule, reason, tuple(self.messages), tuple(self.parts), tuple(warnings))
+        return Context(rule, reason, tuple(self.messages), tuple(self.parts), tuple(self.warnings))
 
     def _placed(self, rule: str) -> bool:
         """Whether the invoked skill already stands at its place in the list."""
@@ -177,7 +176,7 @@ class _Assembly:
         values["soul"] = ""
         soul = [self._expand(section.text, values) for section in templates.sections(given.soul)]
         values["soul"] = "\n\n".join(soul)
-        self.warnings.clear()  # the soul's own are reported where it is used
+        self.warnings = dict.fromkeys(given.remarks)  # the soul's own are reported where it is used
         self.named.clear()
         return values
 
@@ -211,8 +210,7 @@ class _Assembly:
         if given.replacement:
             self._say("catalogue", "user", given.replacement)
         if live:
-            self._add(self._part, tail)
-            return
+            return self._add(self._part, tail)
         if given.rule == "full" and any(section.role == "user" for section in tail):
             if given.message or given.event is not None:
                 self._warn("The skill's own user section names neither message nor event: neither is sent.")

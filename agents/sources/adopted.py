@@ -50,27 +50,33 @@ class AdoptedSource:
 
     def list_skills(self) -> Listing:
         rows = self._rows()
-        events = ArchivedEvent.objects.in_bulk([row.pinned_event for row in rows.values() if row.on_demand])
+        offered = self._offered({name: row for name, row in rows.items() if row.on_demand})
+        entries = tuple(one for one in offered if isinstance(one, Entry))
+        return Listing(entries, tuple(one for one in offered if isinstance(one, Report)))
+
+    def load_skill(self, name: str) -> Entry:
+        rows = self._rows()
+        row = rows.get(name)
+        # This one alone: the others' private ones need not be opened for it.
+        found = self._offered({name: row}) if row is not None and row.on_demand else []
+        if found and isinstance(found[0], Entry):
+            return found[0]
+        raise SkillNotFoundError(name, sorted(name for name, row in rows.items() if row.on_demand))
+
+    def _offered(self, rows: Mapping[str, AdoptedSkill]) -> list[Entry | Report]:
+        events = ArchivedEvent.objects.in_bulk([row.pinned_event for row in rows.values()])
         others = foreign(self.agent, rows.values())
-        entries, reports = list[Entry](), list[Report]()
+        found = list[Entry | Report]()
         for name, row in rows.items():
-            if not row.on_demand:
-                continue
             archived = events.get(row.pinned_event)
             spec = skill_of(self.agent, Event.from_dict(json.loads(archived.raw))) if archived else None
             if spec is None:
-                reports.append(Report(name, row.address, 0, "Its pinned version is not here, or cannot be read."))
+                found.append(Report(name, row.address, 0, "Its pinned version is not here, or cannot be read."))
             elif spec.action == "template":
-                reports.append(Report(name, row.address, 0, "It fills in a text without a model: nothing to load."))
+                found.append(Report(name, row.address, 0, "It fills in a text without a model: nothing to load."))
             else:
-                entries.append(entry_of(name, spec, row.pinned_event, row.address in others))
-        return Listing(tuple(entries), tuple(reports))
-
-    def load_skill(self, name: str) -> Entry:
-        entries = {entry.name: entry for entry in self.list_skills().entries}
-        if name not in entries:
-            raise SkillNotFoundError(name, sorted(entries))
-        return entries[name]
+                found.append(entry_of(name, spec, row.pinned_event, row.address in others))
+        return found
 
     def read_file(self, name: str, path: str) -> str:
         self.load_skill(name)

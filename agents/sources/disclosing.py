@@ -16,7 +16,10 @@ from agents.sources.listing import Merged, Report, SkillsError
 from agents.sources.merging import sources_for
 
 TOOL = "skill"
+MOST_REPORTS = 50  # kept with one run
 LOOKED_THROUGH = 20  # newest runs, for the last catalogue that was whole
+
+NOT_WHOLE = "A source of skills on demand did not answer: the model was told of those that it was told of before."
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,10 @@ class Disclosed:
             "catalogue": self.catalogue,
             "replacement": self.replacement,
             "reports": [
-                {"name": one.name, "path": one.path, "line": one.line, "reason": one.reason} for one in self.reports
+                {"name": one.name, "path": one.path, "line": one.line, "reason": one.reason}
+                for one in self.reports[:MOST_REPORTS]
             ],
+            "reports_left_out": max(0, len(self.reports) - MOST_REPORTS),
         }
 
 
@@ -84,7 +89,7 @@ def disclose(
         listed=tuple(sorted(entry.name for entry in found.entries if entry.by_model)) if visible else (),
         invoked=invoked,
         reports=(*found.reports, *more),
-        warnings=() if visible else _unseen(agent),
+        warnings=(() if visible else _unseen(agent)) + (() if found.complete else (NOT_WHOLE,)),
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from agents.llm import connecting
 from agents.models import Agent
 from tests import fakes
-from tests.agents import rows
+from tests.agents import on_demand, rows
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,3 +42,11 @@ def models(settings: Any) -> Iterator[fakes.ModelServer]:
 @pytest.fixture
 def helper(db: None) -> Agent:
     return rows.agent(rows.owner())
+
+
+@pytest.fixture
+def able(helper: Agent) -> Agent:
+    """With a soul, and the tools that load skills on demand."""
+    helper.soul = "system:\nI am S."
+    on_demand.grant(helper, *on_demand.BOTH)
+    return helper
