@@ -15,14 +15,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
+from marketplace.protocol.hidden import marked
+
 DESCRIPTION_LENGTH = 500  # characters of a line's description, unless the owner says otherwise
 SHORTEST_DESCRIPTION = 3
 LONGEST = 100_000  # characters that either tool hands to a model
 _CUT_WORDS = 60  # characters of the words that say what was cut
 _EXTRA_LENGTH = 120  # characters of what else an author says of a skill, in its line
-_NAME = re.compile(r"[\w-]{1,100}\Z")
-_OTHER = re.compile(r"[^\w-]+")
-_GESTURE = re.compile(r"(?<!\S)/([\w-]{1,100})(?!\S)")
+_LONGEST_NAME = 100
+_OTHER = re.compile(" +")
+_GESTURE = re.compile(rf"(?<!\S)/(\S{{1,{_LONGEST_NAME}}})(?!\S)")
 USAGE_RULES = (
     "If the user names a skill, or the task clearly matches a skill's description, call the `skill` tool with the exact"
     " skill name before taking task actions. Load all applicable skills, then follow their full instructions. This"
@@ -95,7 +97,8 @@ def names(skills: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     taken: set[str] = set()
     found = []
     for d, pubkey in skills:
-        name = plain = _OTHER.sub("-", unicodedata.normalize("NFC", d)).strip("-")[:80] or "skill"
+        letters = "".join(one if _fits(one) else " " for one in marked(unicodedata.normalize("NFC", d)))
+        name = plain = _OTHER.sub("-", letters).strip("-")[:80] or "skill"
         digits = 4
         while name in taken:
             name = f"{plain}-{pubkey[:digits]}" if digits <= len(pubkey) else f"{plain}-{pubkey[:4]}-{digits}"
@@ -142,7 +145,7 @@ def update(
 
 def refusal(name: str, entry: Entry | None) -> str:
     """Why the model does not get what stands under this name, "" when it does; after “Error: ”."""
-    if not _NAME.match(name):
+    if not 0 < len(name) <= _LONGEST_NAME or not all(map(_fits, name)):
         return f'invalid skill name "{name[:200]}"'
     if entry is None:
         return f'skill "{name}" is unknown or no longer available'
@@ -194,6 +197,11 @@ def asked_for(text: str, entries: Sequence[Entry]) -> tuple[Entry, ...]:
     return tuple(known[name] for name in named if name in known)
 
 
+def _fits(character: str) -> bool:
+    """Whether a name may hold it: letters and digits of any alphabet, the marks that belong to them, - and _."""
+    return character.isalnum() or character in "-_" or unicodedata.category(character).startswith("M")
+
+
 def line(entry: Entry, length: int = DESCRIPTION_LENGTH) -> str:
     """What the catalogue says of one skill, which is all that it costs until it is loaded."""
     return f"- `{entry.name}`: {_flat(_said(entry), length)}"
@@ -211,9 +219,9 @@ def _said(entry: Entry) -> str:
 
 
 def _flat(text: str, length: int) -> str:
-    """One line, so that a description cannot add lines of its own; capped with a sign that it was."""
+    """One line, so that a description cannot add lines of its own, nothing hidden in it; capped with a sign of that."""
     length = max(length, SHORTEST_DESCRIPTION)
-    flat = " ".join(text.split()).replace("<", "‹").replace(">", "›")
+    flat = " ".join(marked(text).split()).replace("<", "‹").replace(">", "›")
     return flat if len(flat) <= length else f"{flat[: length - 1]}…"
 
 

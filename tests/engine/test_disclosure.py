@@ -1,5 +1,6 @@
 """Skills on demand: what the model reads of them, and when."""
 
+import unicodedata
 from dataclasses import replace
 
 import pytest
@@ -143,6 +144,22 @@ def test_a_skill_its_user_switched_off_stays_prose():
 def test_names_keep_letters_of_any_alphabet_and_tell_authors_apart():
     given = [("Fix it!", A), ("правка", A), ("fix", A), ("fix", B), ("!!", A), ("fix", B)]
     assert names(given) == ("Fix-it", "правка", "fix", "fix-cd34", "skill", "fix-cd340000")
+
+
+@pytest.mark.parametrize("name", ["हिन्दी", "ภาษาไทย", "Ελληνικά", "漢字", "e\u0301t\u00e9", "a--b", "a_b-c"])
+def test_a_name_of_any_alphabet_can_be_loaded_and_called(name):
+    (known,) = names([(name, A)])
+    entry = Entry(known, "", "Body.")
+    assert "Body." in load(known, [entry])
+    assert asked_for(f"please /{known} now", [entry]) == (entry,)
+    assert known == unicodedata.normalize("NFC", name)
+
+
+def test_what_nobody_sees_in_a_name_or_a_line_is_made_visible():
+    first, second = names([("fix", A), ("fi\u3164x", A)])
+    assert (first, second) == ("fix", "fi-U-3164-x")
+    found = update([Entry("x", "Helps\u202e\U000e0041\u200b you")], last=None)
+    assert "- `x`: Helps⟦U+202E⟧⟦U+E0041⟧⟦U+200B⟧ you\n" in found.text
 
 
 def test_what_else_an_author_says_stands_after_the_description_in_one_short_line():
