@@ -13,6 +13,7 @@ from agents.api.conversations import router as conversations_router
 from agents.api.costs import router as costs_router
 from agents.api.ledger import router as ledger_router
 from agents.api.runs import router as runs_router
+from agents.api.skills import router as skills_router
 from agents.api.steps import router as steps_router
 from agents.api.triggers import router as triggers_router
 from agents.api_preview import router as preview_router
@@ -27,5 +28,6 @@ router.add_router("/triggers", triggers_router, auth=reads)
 router.add_router("/budgets", budgets_router, auth=reads)
 router.add_router("", preview_router, auth=reads)
 router.add_router("", conversations_router, auth=reads)
+router.add_router("", skills_router, auth=reads)
 
 __all__ = ["router"]

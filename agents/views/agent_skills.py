@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from django.contrib.auth.decorators import login_required
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -62,12 +63,12 @@ class Totals:
 @require_GET
 def agent_skills(request: HttpRequest, slug: str) -> HttpResponse:
     agent = own_agent(request, slug)
-    lines = _lines(agent)
+    lines = lines_of(agent)
     context = {
         "agent": agent,
         "tab": "agent_skills",
         "lines": lines,
-        "totals": _totals(agent, lines),
+        "totals": totals_of(agent, lines),
         "unseen": TOOL not in agent.grants and any(line.row.on_demand for line in lines),
     }
     return render(request, "agents/agent_skills.html", context)
@@ -81,12 +82,16 @@ def skill_demand(request: HttpRequest, slug: str) -> HttpResponse:
     rows = AdoptedSkill.objects.filter(agent=agent)
     if "address" in request.POST:
         rows = rows.filter(pk=get_object_or_404(rows, address=request.POST["address"].replace("\x00", "")).pk)
-    on_demand = request.POST.get("carry") == "demand"
-    with transaction.atomic():
-        rows.update(on_demand=on_demand)
-        if on_demand:
-            grant_loading(agent)
+    carry(agent, rows, request.POST.get("carry") == "demand")
     return redirect("agent_skills", agent.slug)
+
+
+@transaction.atomic
+def carry(agent: Agent, rows: QuerySet[AdoptedSkill], on_demand: bool) -> None:
+    """These of the agent's skills are on demand, or always on, from its next run on."""
+    rows.update(on_demand=on_demand)
+    if on_demand:
+        grant_loading(agent)
 
 
 def grant_loading(agent: Agent) -> None:
@@ -108,7 +113,7 @@ def skill_pin(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("agent_skills", agent.slug)
 
 
-def _lines(agent: Agent) -> list[Line]:
+def lines_of(agent: Agent) -> list[Line]:
     rows = list(AdoptedSkill.objects.filter(agent=agent).order_by("position", "pk"))
     addresses = {row.pk: address for row in rows if (address := Address.parse(row.address))}
     authors = {address.pubkey for address in addresses.values()}
@@ -133,7 +138,7 @@ def cost_of(agent: Agent, spec: SkillSpec, name: str) -> Carried:
     return carried(spec, name, most, description_length(agent))
 
 
-def _totals(agent: Agent, lines: list[Line]) -> Totals:
+def totals_of(agent: Agent, lines: list[Line]) -> Totals:
     """The list of skills on demand is counted with the words around it, and with the skills in folders."""
     adopted = {line.name: entry_of(line.name, line.spec) for line in lines if line.spec and line.cost.load}
     loading = TOOL in agent.grants

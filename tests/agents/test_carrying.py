@@ -15,7 +15,7 @@ from agents.runner import loading
 from agents.sources.adopted import entry_of
 from agents.sources.carrying import BY_NAME, CUT, NO_SYSTEM, OWN_MODE, TEMPLATE, carried, catalogue
 from marketplace import ingest
-from marketplace.models import User
+from marketplace.models import ApiToken, User
 from marketplace.protocol import kinds, nostr
 from marketplace.protocol.events import Draft
 from marketplace.protocol.parameters import RunParams
@@ -219,3 +219,39 @@ def test_the_choice_is_made_while_adopting(
     assert AdoptedSkill.objects.get(agent=own).on_demand is on_demand
     own.refresh_from_db()
     assert own.grants == grants
+
+
+# --- The API ----------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_a_program_reads_the_costs_and_switches(own: Agent, client: Client) -> None:
+    first, _ = adopted(own, "one"), adopted(own, "two", position=1)
+    client.logout()
+    read, write = (ApiToken.issue(own.owner, scope, [scope]) for scope in ("read", "write"))
+    asked = {"headers": {"Authorization": f"Bearer {read}"}}
+    told = client.get("/api/v1/agents/scout/skills", **asked).json()
+    assert [item["name"] for item in told["items"]] == ["one", "two"]
+    assert told["tokens"] == told["always_tokens"] == sum(item["always_tokens"] for item in told["items"])
+    assert told["on_demand_tokens"] < told["always_tokens"]
+    body = {"address": first.address, "on_demand": True}
+    path, kind = "/api/v1/agents/scout/skills", "application/json"
+    assert client.post(path, body, kind, **asked).status_code == 403
+    change = {"headers": {"Authorization": f"Bearer {write}"}}
+    told = client.post(path, body, kind, **change).json()
+    assert [item["on_demand"] for item in told["items"]] == [True, False] and told["tokens"] < told["always_tokens"]
+    own.refresh_from_db()
+    assert own.grants == ["skill"]
+    told = client.post(path, {"on_demand": True}, kind, **change).json()
+    assert told["tokens"] == told["on_demand_tokens"]
+    for odd in (
+        {"address": "31123:x:y", "on_demand": True},
+        {"address": "a" * 301, "on_demand": True},
+        {},
+        {"on_demand": "often"},
+    ):
+        assert client.post(path, odd, kind, **change).status_code in {400, 404, 422}
+    assert client.post(path, body, kind).status_code == 401
+    other = {"Authorization": f"Bearer {ApiToken.issue(User.objects.create_user('charlie'), 'x', ['read', 'write'])}"}
+    assert client.get(path, headers=other).status_code == 404
+    assert client.post(path, body, kind, headers=other).status_code == 404

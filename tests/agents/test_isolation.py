@@ -19,6 +19,7 @@ from agents.models import (
     Hook,
     ProviderKey,
     Run,
+    SkillUpload,
     Step,
     Trigger,
 )
@@ -70,6 +71,7 @@ def alice() -> User:
     Comparison.objects.create(agent=own, key="k", run_a=run, run_b=run, created_at=timezone.now())
     ApiToken.issue(user, "secret token", ["read"])
     Draft.objects.create(user=user, identity=own.identity)
+    SkillUpload.objects.create(agent=own, name="secret", digest="", size=1, files=1, uploaded_at=timezone.now())
     Publication.objects.create(identity=own.identity, event_id="c" * 64, kind=31123, raw="{}", why="secret")
     return user
 
@@ -123,6 +125,7 @@ def state() -> list[Any]:
         Draft,
         Publication,
         Identity,
+        SkillUpload,
     )
     found: list[Any] = [list(model.objects.order_by("pk").values()) for model in models]
     return [*found, list(ApiToken.objects.order_by("pk").values())]
