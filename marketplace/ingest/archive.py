@@ -1,7 +1,7 @@
 """Rows of the archive: what relays said, where it was seen, and which version stands at an address."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from marketplace.ingest import sql
 from marketplace.ingest.checking import expires_at
@@ -15,11 +15,16 @@ _COLUMNS = ("id", "kind", "pubkey", "d", "created_at", "raw", "received_at", "pr
 MOST_HELD = 10_000
 
 
-def write(events: Sequence[Event], problems: dict[str, str], now: int) -> set[str]:
-    """Archive events; the ids that were new. `problems`: event id -> what is wrong with its content."""
+def write(
+    events: Sequence[Event], problems: Mapping[str, str], now: int, keys: Mapping[str, Key | None] | None = None
+) -> set[str]:
+    """Archive events; the ids that were new. `problems`: event id -> what is wrong with its content.
+
+    `keys`: event id -> address, where the caller has them already.
+    """
     rows = []
     for event in events:
-        key = key_of(event)
+        key = key_of(event) if keys is None else keys[event.id]
         rows.append(
             (
                 event.id,

@@ -64,8 +64,8 @@ def adopted(addresses: Sequence[str]) -> set[str]:
 
 def _entries(event: Event) -> dict[Entry, int]:
     """Each with its place. An own adoption is shown but not counted; a name that cannot be a column names nothing."""
-    found = [address for address in named_skills(event) if storable(address.d)]
-    return {(str(address), address.pubkey != event.pubkey): position for position, address in enumerate(found)}
+    named = [(address, author != event.pubkey) for address, author, d in named_skills(event) if storable(d)]
+    return {entry: position for position, entry in enumerate(named)}
 
 
 def _rows(adopters: Collection[str]) -> dict[str, dict[Entry, int]]:

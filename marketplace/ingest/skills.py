@@ -14,12 +14,14 @@ from marketplace.protocol.skills import SkillSpec, read_skill
 
 MAX_SEARCH = 4_000  # characters; names, topics and the start of a description find a skill
 MAX_FACETS = 50
-_OWN = (
+# What follows from the event alone, in the order of `_values`.
+_READ = (
     *("event_id", "created_at", "description", "context_rule", "generation", "llm"),
-    *("trigger_kind", "trigger_words", "action", "tools", "topics", "search_text"),
+    *("trigger_kind", "trigger_words", "action", "tools", "topics"),
     *("problem_count", "runnable", "listed", "state", "expires_at"),
 )
-_COLUMNS = ("kind", "pubkey", "d", "first_published", "adopters", "trusted", *_OWN)
+_COLUMNS = ("kind", "pubkey", "d", "first_published", "adopters", "trusted", "search_text", *_READ)
+_ALL_TOOLS = json.dumps(["*"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,41 +30,46 @@ class Projected:
 
     event: Event
     key: Key
-    values: Mapping[str, object]
+    has_row: bool
+    values: tuple[object, ...]  # of the columns _READ
     words: str  # to search, without the author's name
     facets: tuple[tuple[str, str], ...]
     problem: str = ""
 
-    @property
-    def has_row(self) -> bool:
-        return storable(self.event.value("d"))
-
 
 def prepare(event: Event) -> Projected:
     """Never raises: what cannot be read becomes a row listed nowhere, with its problem in the archive."""
-    key = keyed(event)
     spec = read_skill(event)
     sealed = event.kind == PRIVATE_SKILL and not spec.readable
     topics = [clean(topic, 100) for topic in spec.topics[:MAX_FACETS]]
-    tools = ["*"] if spec.tools is True else [clean(name, 100) for name in (spec.tools or ())[:MAX_FACETS]]
-    values = {
-        "event_id": event.id,
-        "created_at": event.created_at,
-        "description": clean(spec.description, 65_536),
-        "context_rule": spec.rule,
-        "generation": spec.generation,
-        "llm": "" if spec.llm == "default" else clean(spec.llm, 300),
-        **_trigger(spec),
-        "tools": json.dumps(tools),
-        "topics": json.dumps(topics),
-        "problem_count": 0 if sealed else len(spec.problems),
-        "runnable": sealed or spec.runnable,
-        "listed": event.kind == SKILL and spec.readable,
-        "state": "live" if spec.readable or sealed else "unreadable",
-        "expires_at": expires_at(event),
-    }
+    asked = spec.tools
+    tools = None if asked is True else [clean(name, 100) for name in (asked or ())[:MAX_FACETS]]
     words = clean(" ".join([spec.d, *topics, spec.description]), MAX_SEARCH).lower()
-    return Projected(event, key, values, words, _facets(topics, tools), _problem(event, spec, sealed))
+    values = _values(event, spec, sealed, topics, tools)
+    problem = _problem(event, spec, sealed)
+    return Projected(event, keyed(event), storable(spec.d), values, words, _facets(topics, tools or ()), problem)
+
+
+def _values(
+    event: Event, spec: SkillSpec, sealed: bool, topics: Sequence[str], tools: Sequence[str] | None
+) -> tuple[object, ...]:
+    llm = spec.llm
+    return (
+        event.id,
+        event.created_at,
+        clean(spec.description, 65_536),
+        spec.rule,
+        spec.generation,
+        "" if llm == "default" else clean(llm, 300),
+        *_trigger(spec),
+        _ALL_TOOLS if tools is None else json.dumps(tools),
+        json.dumps(topics) if topics else "[]",
+        0 if sealed else len(spec.problems),
+        sealed or spec.runnable,
+        event.kind == SKILL and spec.readable,
+        "live" if spec.readable or sealed else "unreadable",
+        expires_at(event),
+    )
 
 
 def project(skills: Sequence[Projected], first: Mapping[Key, int]) -> None:
@@ -72,7 +79,7 @@ def project(skills: Sequence[Projected], first: Mapping[Key, int]) -> None:
         return
     names = authors.names({skill.key.pubkey for skill in rows})
     table = sql.table(Skill)
-    updates = ", ".join(f"{name} = excluded.{name}" for name in _OWN)
+    updates = ", ".join(f"{name} = excluded.{name}" for name in ("search_text", *_READ))
     oldest = (
         f"first_published = CASE WHEN excluded.first_published < {table}.first_published "
         f"THEN excluded.first_published ELSE {table}.first_published END"
@@ -111,17 +118,21 @@ def remove(keys: Iterable[Key]) -> None:
 def rename(pubkeys: Collection[str]) -> None:
     """An author's name changed, and skills are found by it."""
     names = dict.fromkeys(pubkeys, "") | authors.names(pubkeys)
-    skills = Skill.objects.filter(pubkey__in=list(names)).values_list("pk", "pubkey", "d", "topics", "description")
-    changed = []
-    for pk, pubkey, d, topics, description in skills.iterator(chunk_size=500):
-        words = clean(" ".join([d, *topics, description]), MAX_SEARCH).lower()
-        changed.append((_search_text(words, names[pubkey]), pk))
-    sql.many(sql.text("UPDATE {skills} SET search_text = %s WHERE id = %s", skills=Skill), changed)
+    statement = sql.text(
+        f"SELECT s.id, s.pubkey, s.d, s.topics, substr(s.description, 1, {MAX_SEARCH}) "  # noqa: S608
+        "FROM {values} CROSS JOIN {skills} s WHERE s.pubkey = v.column1",
+        skills=Skill,
+    )
+    for part in sql.parts([(pubkey,) for pubkey in names], most=sql.PREPARED_ROWS):
+        changed = []
+        for pk, pubkey, d, topics, description in sql.join(statement, part):
+            words = clean(" ".join([d, *json.loads(topics), description]), MAX_SEARCH).lower()
+            changed.append((_search_text(words, names[pubkey]), pk))
+        sql.many(sql.text("UPDATE {skills} SET search_text = %s WHERE id = %s", skills=Skill), changed)
 
 
 def _row(skill: Projected, author: str, first: int) -> list[object]:
-    values = {**skill.values, "search_text": _search_text(skill.words, author)}
-    return [*skill.key, first, 0, 0, *(values[name] for name in _OWN)]
+    return [*skill.key, first, 0, 0, _search_text(skill.words, author), *skill.values]
 
 
 def _search_text(words: str, author: str) -> str:
@@ -139,12 +150,12 @@ def _facets(topics: Sequence[str], tools: Sequence[str]) -> tuple[tuple[str, str
     return tuple(dict.fromkeys(pairs))
 
 
-def _trigger(spec: SkillSpec) -> dict[str, str]:
+def _trigger(spec: SkillSpec) -> tuple[str, str, str]:
+    """Its kind, what fires it in words, and what it then does."""
     trigger = spec.trigger
     if trigger is None:
-        return {"trigger_kind": "", "trigger_words": "", "action": ""}
-    words = clean(trigger.words, 300)
-    return {"trigger_kind": clean(trigger.kind, 40), "trigger_words": words, "action": clean(trigger.action, 10)}
+        return "", "", ""
+    return clean(trigger.kind, 40), clean(trigger.words, 300), clean(trigger.action, 10)
 
 
 def _problem(event: Event, spec: SkillSpec, sealed: bool) -> str:

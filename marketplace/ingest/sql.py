@@ -58,7 +58,7 @@ def insert(
 
 
 def join(select: str, rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Rows of a SELECT that names `{values}`, a table v(column1, column2, …) of the rows given.
+    """Rows of a SELECT that names `{values}`, a table v(column1, column2, …) of the rows given and some of NULL.
 
     Write `FROM {values} CROSS JOIN t WHERE …`: SQLite then starts from the values and not with a walk over t.
     """
@@ -67,7 +67,7 @@ def join(select: str, rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
         return found
     one = "(" + ",".join(["%s"] * len(rows[0])) + ")"
     with connection.cursor() as cursor:
-        for size, groups in _groups(rows, len(rows[0])):
+        for size, groups in _groups(_filled(rows), len(rows[0])):
             statement = select.replace("{values}", f"(VALUES {','.join([one] * size)}) AS v")
             for values in groups:
                 cursor.execute(statement, values)
@@ -81,14 +81,18 @@ def _groups(rows: Sequence[Sequence[Any]], width: int) -> Iterator[tuple[int, li
         for part in parts(rows, width):
             yield len(part), [list(chain.from_iterable(part))]
         return
-    whole = len(rows) - len(rows) % PREPARED_ROWS
     size = PREPARED_ROWS
+    whole = len(rows) - len(rows) % size
     if whole:
         yield size, [list(chain.from_iterable(rows[at : at + size])) for at in range(0, whole, size)]
-    while whole < len(rows):
-        size = 1 << (len(rows) - whole).bit_length() - 1  # 16, 8, 4, 2, 1: few lengths, all of them prepared
-        yield size, [list(chain.from_iterable(rows[whole : whole + size]))]
-        whole += size
+    if whole < len(rows):
+        yield 1, [list(row) for row in rows[whole:]]
+
+
+def _filled(rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+    """With rows of NULL at the end, which equal nothing, so that the last statement is as long as the others."""
+    missing = -len(rows) % PREPARED_ROWS if connection.vendor == "sqlite" else 0
+    return [*rows, *[(None,) * len(rows[0])] * missing]
 
 
 def parts(rows: Sequence[Any], width: int = 1, most: int = ROWS) -> Iterator[Sequence[Any]]:

@@ -1,15 +1,17 @@
 """`store`: batches of events become rows, each batch in one transaction of few statements."""
 
+import gc
 import logging
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 
 from django.db import transaction
 
 from marketplace import signals
 from marketplace.ingest import archive, checking, pace, skills, tombstones, waiting
-from marketplace.ingest.keys import Key, keyed, newer
+from marketplace.ingest.keys import Key, key_of, newer
 from marketplace.ingest.outcomes import Outcome
 from marketplace.ingest.projecting import Changes, project, reproject
 from marketplace.ingest.tombstones import FINAL, Tombstones
@@ -31,8 +33,22 @@ def store(batch: Sequence[Incoming], now: int) -> list[Outcome]:
     """What became of each, in the order given; `now` in unix seconds. A bad event never takes others with it."""
     outcomes: list[Outcome] = []
     for part in _parts(batch):
-        outcomes += _store(part, now)
+        with _without_collector():
+            outcomes += _store(part, now)
     return outcomes
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """A batch makes tens of thousands of small objects, none of them in a circle: while they pile up, Python would
+    walk over everything the process holds, again and again, and find nothing."""
+    wanted = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if wanted:
+            gc.enable()
 
 
 def _store(batch: Sequence[Incoming], now: int) -> list[Outcome]:
@@ -133,17 +149,19 @@ class _Transaction:
             if stands and isinstance(found, Event)
         }
         deletions = [event for event in fresh.values() if event.kind in FINAL]
-        heads = archive.heads([keyed(event) for event in fresh.values() if event.kind not in FINAL])
-        problems = {event_id: self.prepared[event_id].problem for event_id in fresh if event_id in self.prepared}
-        new = archive.write(list(fresh.values()), problems, self.now)
+        own = {event_id: self.prepared[event_id] for event_id in fresh if event_id in self.prepared}
+        keys = {event_id: own[event_id].key if event_id in own else key_of(event) for event_id, event in fresh.items()}
+        heads = archive.heads([key for key in keys.values() if key])
+        problems = {event_id: skill.problem for event_id, skill in own.items() if skill.problem}
+        new = archive.write(list(fresh.values()), problems, self.now, keys)
         winners: dict[Key, Event] = {}
         oldest: dict[Key, int] = {}
         buried = [event for event in deletions if event.id in new]
         for (incoming, found), stands in zip(run, standing, strict=True):
-            outcome = self._decide(found, incoming.relay, stands, new, heads, winners)
+            key = keys.get(found.id)
+            outcome = self._decide(found, incoming.relay, stands, new, key, heads, winners)
             self.outcomes.append(outcome)
-            if outcome.event and outcome.outcome in {"stored", "older"} and outcome.event.kind not in FINAL:
-                key = keyed(outcome.event)
+            if key and outcome.event and outcome.outcome in {"stored", "older"}:
                 oldest[key] = min(outcome.event.created_at, oldest.get(key, outcome.event.created_at))
         self.changes.merge(project(winners.values(), self.prepared, oldest))
         skills.backdate({key: at for key, at in oldest.items() if key not in winners and key.kind in kinds.SKILLS})
@@ -165,6 +183,7 @@ class _Transaction:
         relay: str,
         stands: bool,
         new: set[str],
+        key: Key | None,
         heads: dict[Key, archive.Head],
         winners: dict[Key, Event],
     ) -> Outcome:
@@ -183,9 +202,8 @@ class _Transaction:
         if found.id not in new:
             return Outcome(found.id, "duplicate", "already in the archive", found, relay)
         new.remove(found.id)
-        if found.kind in FINAL:
+        if key is None:  # a deletion
             return Outcome(found.id, "stored", "", found, relay)
-        key = keyed(found)
         head = heads.get(key)
         if not newer(found, head):
             return Outcome(found.id, "older", f"{head[1] if head else ''} stands at {key.text}"[:300], found, relay)

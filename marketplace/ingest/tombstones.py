@@ -89,10 +89,9 @@ def bury(event: Event, rows: Sequence[Row]) -> list[Key]:
     write(rows)
     if event.kind == VANISH:
         return _purge(event) if rows else []
-    own = ArchivedEvent.objects.filter(pubkey=event.pubkey, gone=False).exclude(kind__in=FINAL)
     keys: dict[Key, None] = {}
     for part in sql.parts([target for _, what, target, _, _ in rows if what == "e"]):
-        named = own.filter(pk__in=part)
+        named = ArchivedEvent.objects.filter(pk__in=part, pubkey=event.pubkey, gone=False).exclude(kind__in=FINAL)
         keys |= dict.fromkeys(Key(*row) for row in named.values_list("kind", "pubkey", "d"))
         named.update(gone=True)
     statement = sql.text(

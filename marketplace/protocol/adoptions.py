@@ -8,7 +8,7 @@ from typing import NamedTuple
 from marketplace.protocol.events import Address, Draft, Event, Tags
 from marketplace.protocol.kinds import SKILLS
 
-_SKILL = re.compile(rf"({'|'.join(map(str, sorted(SKILLS)))}):([0-9a-f]{{64}}):(.*)\Z", re.DOTALL)
+_SKILL = re.compile(rf"(?:{'|'.join(map(str, sorted(SKILLS)))}):([0-9a-f]{{64}}):(.*)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,10 @@ def read_adoptions(event: Event | Draft) -> AdoptionList:
     return AdoptionList(tuple(entries.values()), tuple(left_out), event.tags, event.content)
 
 
-def named_skills(event: Event | Draft) -> list[Address]:
-    """The addresses that `read_adoptions` counts, without what an edit needs beside them."""
-    texts = dict.fromkeys(tag[1] for tag in event.tags if tag[0] == "a" and len(tag) > 1)
-    found = (_SKILL.match(text) for text in texts)
-    return [Address(int(match[1]), match[2], match[3]) for match in found if match]
+def named_skills(event: Event | Draft) -> list[tuple[str, str, str]]:
+    """What `read_adoptions` counts and nothing beside it: each address with its author and its name."""
+    texts = dict.fromkeys([tag[1] for tag in event.tags if tag[0] == "a" and len(tag) > 1])
+    return [match.group(0, 1, 2) for match in map(_SKILL.match, texts) if match]
 
 
 def write_adoptions(adoptions: AdoptionList) -> tuple[str, Tags]:

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from marketplace.protocol.kinds import is_addressable, is_replaceable
 
@@ -69,29 +69,31 @@ class _Tagged:
     """Reading tags, shared by events and drafts."""
 
     __slots__ = ()
+    pubkey: str
+    kind: int
+    tags: Tags
 
     def value(self, name: str) -> str:
         """The first value of the first tag so named, "" where there is none."""
-        for tag in cast(Any, self).tags:
+        for tag in self.tags:
             if tag[0] == name:
-                return cast(str, tag[1]) if len(tag) > 1 else ""
+                return tag[1] if len(tag) > 1 else ""
         return ""
 
     def values(self, name: str) -> list[str]:
         """The first value of each tag so named."""
-        return [tag[1] for tag in cast(Any, self).tags if tag[0] == name and len(tag) > 1]
+        return [tag[1] for tag in self.tags if tag[0] == name and len(tag) > 1]
 
     def all(self, name: str) -> list[Tag]:
-        return [tag for tag in cast(Any, self).tags if tag[0] == name]
+        return [tag for tag in self.tags if tag[0] == name]
 
     @property
     def address(self) -> Address | None:
         """Where the event replaces older ones; None for kinds that replace nothing."""
-        own = cast(Any, self)
-        if is_addressable(own.kind):
-            return Address(own.kind, own.pubkey, self.value("d"))
-        if is_replaceable(own.kind):
-            return Address(own.kind, own.pubkey, "")
+        if is_addressable(self.kind):
+            return Address(self.kind, self.pubkey, self.value("d"))
+        if is_replaceable(self.kind):
+            return Address(self.kind, self.pubkey, "")
         return None
 
 
