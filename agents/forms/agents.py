@@ -100,6 +100,9 @@ class AgentForm(SecretsRefused, forms.ModelForm):  # type: ignore[type-arg]
         help_text="Empty: no limit of this kind. At the limit nothing more is asked of a model.",
     )
 
+    field_order = ("name", "soul", "admin_pubkey", "llm", "aliases", "max_tokens", "temperature", "seed",
+                   "usage_rules", "hidden_skills", "catalog_length")  # fmt: skip
+
     class Meta:
         model = Agent
         fields = ["name", "soul", "admin_pubkey", "llm", "aliases", "max_tokens", "temperature", "seed",
