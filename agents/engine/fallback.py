@@ -33,6 +33,7 @@ _TOO_LONG = re.compile(
 )
 _FILTERED = re.compile(r"content.?(filter|policy|management)|safety system|prohibited_content", re.IGNORECASE)
 _NO_CREDIT = re.compile(r"insufficient.{0,3}(quota|balance|credit|funds)|exceeded your current quota", re.IGNORECASE)
+_LIMITED = re.compile(r"rate.?limit|too many requests", re.IGNORECASE)
 _RETRY_BODY = re.compile(
     r"(?:retry.?delay|retry.?after|try again in|retry in)\W{1,5}"
     r"(?:(\d{1,4})m(?!s))?(?:(\d{1,6}(?:\.\d{1,9})?)(ms|s|\W|$))?",
@@ -44,7 +45,7 @@ _RETRY_BODY = re.compile(
 class ModelError:
     """What went wrong with one attempt, without secrets."""
 
-    status: int | None  # of HTTP; None: no answer at all
+    status: int | None  # of HTTP; None: no answer at all; 200: an error in the body of an answer
     message: str
     retry_after: float | None = None  # seconds, already read
     timed_out: bool = False
@@ -98,8 +99,10 @@ def classify(error: ModelError) -> str:
         return "auth"
     if error.status == 429:  # before the words: "too many tokens per minute" is not about the window
         return "rate-limited"
-    if _TOO_LONG.search(error.message):
+    if error.status == 413 or _TOO_LONG.search(error.message):
         return "context"
+    if error.status == 200:
+        return _inside(error.message)
     if error.timed_out or error.status in {408, 504}:
         return "timeout"
     if error.status is None or error.status in {502, 503, 529}:
@@ -107,6 +110,14 @@ def classify(error: ModelError) -> str:
     if error.status >= 500:
         return "server"
     return "filtered" if _FILTERED.search(error.message) else "bad-request"
+
+
+def _inside(words: str) -> str:
+    """An error in an answer that claims success, and has no code of HTTP."""
+    for pattern, kind in ((_NO_CREDIT, "auth"), (_LIMITED, "rate-limited"), (_FILTERED, "filtered")):
+        if pattern.search(words):
+            return kind
+    return "unavailable" if "overloaded" in words.lower() else "server"
 
 
 def decide(error: ModelError, *, waited_here: bool, jitter: float = 0.0) -> Decision:

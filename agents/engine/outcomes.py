@@ -6,7 +6,19 @@ from typing import Any
 
 MAX_DEPTH = 32
 MAX_ARGUMENTS = 200_000  # characters
-_FILTERED = ("content_filter", "safety", "prohibited")
+# How providers say that a filter ended the answer, in small letters; more may follow.
+_FILTERED = (
+    "content_filter",
+    "safety",
+    "prohibited",
+    "blocklist",
+    "recitation",
+    "spii",
+    "guardrail",
+    "sensitive",
+    "moderation",
+    "refusal",
+)
 _CUT = "cut off: the answer reached its length limit; nothing was done. Say it in fewer words or in several calls"
 
 

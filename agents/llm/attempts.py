@@ -12,7 +12,7 @@ from django.conf import settings
 
 from agents.engine.fallback import ModelError
 from agents.llm import echo, errors
-from agents.llm.connecting import guarded
+from agents.llm.connecting import direct, guarded
 from agents.llm.endpoints import Endpoint, is_offline
 from agents.llm.errors import ModelFailed
 from agents.llm.library import completion, configured
@@ -66,9 +66,8 @@ def _whole(endpoint: Endpoint, arguments: dict[str, Any]) -> Answer:
         failed = None if response else ModelFailed(errors.read(error, endpoint.key))
     if failed is not None:
         raise failed  # outside the handler, so that nothing with a key in it hangs on
-    inside = response.get("error")
-    if inside and not response.get("choices"):
-        raise ModelFailed(ModelError(200, errors.scrub(str(inside), endpoint.key)))
+    if response.get("error") and not response.get("choices"):
+        raise ModelFailed(errors.inside(response["error"], endpoint.key))
     return Answer(response, str(response.get("model") or ""), response.get("usage"))
 
 
@@ -120,8 +119,8 @@ def _arguments(endpoint: Endpoint, request: Request) -> dict[str, Any]:
         # Whatever the provider is called: this address speaks OpenAI's protocol.
         name = endpoint.model.partition("/")[2]
         arguments |= {"model": f"openai/{name}", "api_base": endpoint.base_url, "api_key": endpoint.key or "none"}
-        if not endpoint.trusted:
-            arguments["client"] = guarded(endpoint.base_url, endpoint.key, settings.LLM_TIMEOUT)
+        client = direct if endpoint.trusted else guarded
+        arguments["client"] = client(endpoint.base_url, endpoint.key, settings.LLM_TIMEOUT)
     elif endpoint.key:
         arguments["api_key"] = endpoint.key
     return arguments

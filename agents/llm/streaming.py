@@ -5,13 +5,18 @@ from typing import Any
 
 
 class Heard:
-    """Passes a provider's own pieces on, and keeps what litellm replaces: who answered, how it ended, what was used."""
+    """Passes a provider's own pieces on, and keeps what litellm replaces or drops.
+
+    Who answered, how it ended, what was used, text in lists of parts, and a refusal in a field of its own.
+    """
 
     def __init__(self, pieces: Iterable[Any]) -> None:
         self.pieces = iter(pieces)
         self.model = self.finish = ""
         self.usage: Any = None
         self.any = False  # whether there was a piece at all
+        self.parts: list[Any] = []
+        self.refusal = ""
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -23,6 +28,10 @@ class Heard:
         self.usage = _of(piece, "usage") or self.usage
         for choice in _of(piece, "choices") or ():
             self.finish = str(_of(choice, "finish_reason") or self.finish)
+            delta = _of(choice, "delta")
+            content, refusal = _of(delta, "content"), _of(delta, "refusal")
+            self.parts += content if isinstance(content, list) else []
+            self.refusal += refusal if isinstance(refusal, str) else ""
         return piece
 
 
@@ -31,7 +40,8 @@ class Assembly:
 
     def __init__(self) -> None:
         self.text: list[str] = []
-        self.calls: dict[int, dict[str, Any]] = {}
+        self.calls: list[dict[str, Any]] = []
+        self.at: dict[int, dict[str, Any]] = {}  # the call that an index means now
         self.finish: str | None = None
         self.usage: Any = None
 
@@ -56,8 +66,14 @@ class Assembly:
     def _call(self, row: dict[str, Any]) -> None:
         at = row.get("index")
         at = at if isinstance(at, int) else len(self.calls)
-        call = self.calls.setdefault(at, {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
         function = row.get("function") or {}
+        call = self.at.get(at)
+        # Some servers send every whole call with index 0.
+        another = call is not None and function.get("name") and row.get("id") and row["id"] != call["id"] != ""
+        if call is None or another:
+            call = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+            self.at[at] = call
+            self.calls.append(call)
         call["id"] = call["id"] or row.get("id") or ""
         call["function"]["name"] = call["function"]["name"] or function.get("name") or ""
         call["function"]["arguments"] += function.get("arguments") or ""
@@ -66,8 +82,9 @@ class Assembly:
         """Usage only as the provider itself gave it: litellm would fill in an estimate of its own."""
         message = {
             "role": "assistant",
-            "content": "".join(self.text) or None,
-            "tool_calls": [self.calls[at] for at in sorted(self.calls)] or None,
+            "content": "".join(self.text) or heard.parts or None,
+            "refusal": heard.refusal or None,
+            "tool_calls": self.calls or None,
         }
         choice = {"index": 0, "message": message, "finish_reason": heard.finish or self.finish}
         usage = self.usage if heard.usage is not None else None

@@ -108,7 +108,7 @@ def test_a_stream_without_usage_has_none(models, usage):
         (404, "no such model", "bad-request"),
         (408, "too slow", "timeout"),
         (409, "conflict", "bad-request"),
-        (413, "too large", "bad-request"),
+        (413, "too large", "context"),
         (422, "unprocessable", "bad-request"),
         (429, "slow down", "rate-limited"),
         (500, "oops", "server"),

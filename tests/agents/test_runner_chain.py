@@ -7,6 +7,7 @@ import pytest
 from django.utils import timezone
 
 from agents import llm
+from agents.llm import terms
 from agents.models import Run
 from tests import fakes
 from tests.agents import rows
@@ -21,7 +22,7 @@ SIZES = {"openai/small": 8_000, "openai/medium": 8_000, "openai/large": 100_000}
 
 @pytest.fixture
 def sizes(monkeypatch):
-    monkeypatch.setattr(llm, "sizes_of", lambda model: llm.Sizes(SIZES.get(model)))
+    monkeypatch.setattr(terms, "sizes_of", lambda model: llm.Sizes(SIZES.get(model)))
 
 
 def asked(models):

@@ -1,0 +1,416 @@
+"""Answers as providers, proxies and local servers really give them: what each becomes, whole and streamed.
+
+An expectation is `kind` of the outcome, with what becomes of the calls in brackets: `run`, or `refused`.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tests.fakes import MODEL, Scripted, broken_off, calls, error, message, text
+
+LIMIT = 50  # tokens that the request allows
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One answer: as a whole body, and in the pieces of a stream; None where it has no such form."""
+
+    name: str
+    whole: Scripted | None
+    becomes: str
+    streamed: Scripted | None = None
+    streams_to: str = ""  # the same as whole unless said
+
+
+def said(name: str, becomes: str, answer: Scripted, streams_to: str = "") -> Shape:
+    """The scripted server streams it in OpenAI's pieces."""
+    return Shape(name, answer, becomes, answer, streams_to or becomes)
+
+
+def whole(name: str, becomes: str, answer: Scripted) -> Shape:
+    return Shape(name, answer, becomes)
+
+
+def stream(name: str, becomes: str, *chunks: Any, done: bool = True) -> Shape:
+    return Shape(name, None, "", sse(*chunks, done=done), becomes)
+
+
+def both(name: str, becomes: str, answer: Scripted, *chunks: Any, streams_to: str = "") -> Shape:
+    return Shape(name, answer, becomes, sse(*chunks), streams_to or becomes)
+
+
+def sse(*chunks: Any, done: bool = True) -> Scripted:
+    lines = [f"data: {chunk if isinstance(chunk, str) else json.dumps(chunk)}\n\n" for chunk in chunks]
+    return Scripted(
+        "".join([*lines, "data: [DONE]\n\n" if done else ""]), headers={"content-type": "text/event-stream"}
+    )
+
+
+def piece(delta: Any, finish: str | None = None, **more: Any) -> dict[str, Any]:
+    head = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": MODEL}
+    return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **more}
+
+
+def end(finish: str = "stop") -> dict[str, Any]:
+    return piece({}, finish)
+
+
+def body(**fields: Any) -> Scripted:
+    head = {"id": "x", "object": "chat.completion", "created": 1, "model": MODEL}
+    return Scripted({**head, "usage": {"prompt_tokens": 3, "completion_tokens": 2}, **fields})
+
+
+def call(raw: Any, finish: str = "tool_calls", name: Any = "f", call_id: Any = "c1", **usage: Any) -> Scripted:
+    """One tool call exactly as given."""
+    row = {"id": call_id, "type": "function", "function": {"name": name, "arguments": raw}}
+    return message({"role": "assistant", "content": None, "tool_calls": [row]}, finish, **usage)
+
+
+DEEP = '{"a":' * 40 + "1" + "}" * 40
+TEXTS = [
+    said("a text", "text", text("Hello")),
+    both(
+        "a text in a list of parts",
+        "text",
+        text([{"type": "text", "text": "Hel"}, {"type": "text", "text": "lo"}]),
+        piece({"role": "assistant", "content": [{"type": "text", "text": "Hello"}]}),
+        end(),
+    ),
+    both(
+        "a text after reasoning",
+        "text",
+        message({"role": "assistant", "content": "Hello", "reasoning_content": "secret thought"}),
+        piece({"role": "assistant", "reasoning_content": "secret thought"}),
+        piece({"content": "Hello"}),
+        end(),
+    ),
+    both(
+        "a refusal in a field of its own",
+        "text",
+        message({"role": "assistant", "content": None, "refusal": "I cannot."}),
+        piece({"role": "assistant", "refusal": "I cannot."}),
+        end(),
+    ),
+    said("a text with a finish reason nobody knows", "text", text("Hello", "eos_token")),
+    whole("a text with finish reason null", "text", message({"role": "assistant", "content": "Hello"}, None)),  # type: ignore[arg-type]
+    whole(
+        "two choices: the first counts",
+        "text",
+        body(
+            choices=[
+                {"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"},
+                {"index": 1, "message": {"role": "assistant", "content": "Other"}, "finish_reason": "length"},
+            ]
+        ),
+    ),
+    said(
+        "a text beside an empty list of calls",
+        "text",
+        message({"role": "assistant", "content": "Hello", "tool_calls": []}),
+    ),
+    stream("a text whose stream ends without [DONE]", "text", piece({"content": "Hello"}), end(), done=False),
+    stream(
+        "a text between comments and empty pieces",
+        "text",
+        piece({}),
+        piece({"content": "Hello"}),
+        piece({"content": ""}),
+        end(),
+    ),
+]
+EMPTY = [
+    said("an empty text", "empty", text("")),
+    said("white space only", "empty", text(" \n\t")),
+    said("content null without calls", "empty", text(None)),
+    whole("no content at all", "empty", message({"role": "assistant"})),
+    both(
+        "reasoning and nothing else",
+        "empty",
+        message({"role": "assistant", "content": None, "reasoning_content": "thinking"}),
+        piece({"role": "assistant", "reasoning_content": "thinking"}),
+        end(),
+    ),
+    whole("a null message", "empty", message(None)),
+    whole("empty choices", "empty", body(choices=[])),
+    whole("choices null", "empty", body(choices=None)),
+    whole("no choices at all", "empty", body()),
+    whole("a choice that is null", "empty", body(choices=[None])),
+    whole("a body that is an empty object", "empty", Scripted({})),
+    stream("a stream of nothing but its end", "empty", end()),
+]
+FILTERED = [
+    said(f"finish reason {word}", "filtered", text("so far", word))
+    for word in (
+        "content_filter",
+        "SAFETY",
+        "PROHIBITED_CONTENT",
+        "BLOCKLIST",
+        "RECITATION",
+        "SPII",
+        "guardrail_intervened",
+        "content_filtered",
+        "sensitive",
+        "refusal",
+    )
+] + [
+    both(
+        "a null message with “content_filter: PROHIBITED_CONTENT”",
+        "filtered",
+        message(None, "content_filter: PROHIBITED_CONTENT"),
+        end("content_filter: PROHIBITED_CONTENT"),
+    ),
+]
+TRUNCATED = [
+    said("a text cut by length", "truncated", text("half a sen", "length")),
+    said("a text cut by “max_tokens”", "truncated", text("half a sen", "max_tokens")),
+    said("a text cut by “MAX_TOKENS”", "truncated", text("half a sen", "MAX_TOKENS")),
+    said("nothing, cut by length", "truncated", text(None, "length")),
+    said("a call cut by length", "truncated [refused]", call('{"content":"Hello wor', "length")),
+    said("a whole call at its length limit", "truncated [refused]", call('{"pubkey":"ab"}', "length")),
+    said("a cut call that claims to be whole", "truncated [refused]", call('{"content":"Hello wor')),
+    said("a whole call that used every token allowed", "truncated [refused]", call('{"a":1}', completion_tokens=LIMIT)),
+]
+CALLS = [
+    said("a call", "calls [run]", call('{"a":1}')),
+    said("a call with finish reason “stop”", "calls [run]", call('{"a":1}', "stop")),
+    said("two calls", "calls [run, run]", calls(("a", "f", {"x": 1}), ("b", "g", {"y": 2}))),
+    said("two calls with one id", "calls [run, refused]", calls(("a", "f", {"x": 1}), ("a", "f", {"y": 2}))),
+    whole("a call without an id", "calls [run]", call("{}", call_id=None)),
+    said("arguments “”", "calls [run]", call("")),
+    said("arguments “null”", "calls [run]", call("null")),
+    whole("arguments null", "calls [run]", call(None)),
+    whole(
+        "arguments missing",
+        "calls [run]",
+        message(
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f"}}],
+            },
+            "tool_calls",
+        ),
+    ),
+    whole("arguments as an object, not as text", "calls [run]", call({"a": 1})),
+    said("arguments “[]”", "calls [refused]", call("[]")),
+    said('arguments “"x"”', "calls [refused]", call('"x"')),
+    said("arguments “5”", "calls [refused]", call("5")),
+    said("arguments with NaN", "calls [refused]", call('{"a":NaN}')),
+    said("arguments with one key twice", "calls [refused]", call('{"a":1,"a":2}')),
+    said("arguments with one key twice inside", "calls [refused]", call('{"b":{"a":1,"a":2}}')),
+    said("arguments nested too deeply", "calls [refused]", call(DEEP)),
+    said("arguments that are no JSON", "calls [refused]", call("{a:1}")),
+    said("arguments with words behind them", "calls [refused]", call('{"a":1} as you asked')),
+    said("arguments longer than 200,000 characters", "calls [refused]", call(json.dumps({"a": "x" * 200_001}))),
+    said("a call without a name", "calls [refused]", call("{}", name="")),
+    whole("a call whose name is null", "calls [refused]", call("{}", name=None)),
+    said(
+        "words beside a call",
+        "calls [run]",
+        message(
+            {
+                "role": "assistant",
+                "content": "Let me see.",
+                "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+            },
+            "tool_calls",
+        ),
+    ),
+    stream(
+        "two calls whose pieces come mixed",
+        "calls [run, run]",
+        piece(
+            {"tool_calls": [{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}]}
+        ),
+        piece(
+            {
+                "tool_calls": [
+                    {"index": 1, "id": "b", "type": "function", "function": {"name": "g", "arguments": '{"y"'}}
+                ]
+            }
+        ),
+        piece({"tool_calls": [{"index": 0, "function": {"arguments": '{"x":1}'}}]}),
+        piece({"tool_calls": [{"index": 1, "function": {"arguments": ":2}"}}]}),
+        end("tool_calls"),
+    ),
+    stream(
+        "a call that repeats its id and name in each piece",
+        "calls [run]",
+        piece(
+            {
+                "tool_calls": [
+                    {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": '{"x"'}}
+                ]
+            }
+        ),
+        piece(
+            {"tool_calls": [{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ":1}"}}]}
+        ),
+        end("tool_calls"),
+    ),
+    stream(
+        "two whole calls, each in one piece with index 0",
+        "calls [run, run]",
+        piece(
+            {
+                "tool_calls": [
+                    {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": '{"x":1}'}}
+                ]
+            }
+        ),
+        piece(
+            {
+                "tool_calls": [
+                    {"index": 0, "id": "b", "type": "function", "function": {"name": "g", "arguments": '{"y":2}'}}
+                ]
+            }
+        ),
+        end("tool_calls"),
+    ),
+]
+SHAPES = [*TEXTS, *EMPTY, *FILTERED, *TRUNCATED, *CALLS]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One way an attempt fails: its class, and whether it may have cost something."""
+
+    name: str
+    answer: Scripted
+    becomes: str
+    maybe_spent: bool = False
+    only: str = ""  # whole, streamed
+
+
+FAILURES = [
+    Failure(
+        "400 about the context",
+        error(400, "The input (9000 tokens) is longer than the model's context length (8192 tokens)."),
+        "context",
+    ),
+    Failure(
+        "400 about input and max_tokens",
+        error(400, "input length and `max_tokens` exceed context limit: 179413 + 32768 > 200000"),
+        "context",
+    ),
+    Failure("400 prompt is too long", error(400, "prompt is too long: 210000 tokens > 200000 maximum"), "context"),
+    Failure("413 request too large", error(413, "Request too large"), "context"),
+    Failure("400", error(400, "unknown field"), "bad-request"),
+    Failure("404", error(404, "no such model"), "bad-request"),
+    Failure("409", error(409, "conflict"), "bad-request"),
+    Failure("422", error(422, "unprocessable"), "bad-request"),
+    Failure("401", error(401, "wrong key"), "auth"),
+    Failure("402 without credit", error(402, "Insufficient Balance"), "auth"),
+    Failure("403", error(403, "not for you"), "auth"),
+    Failure("429 without credit", error(429, "You exceeded your current quota, please check your plan"), "auth"),
+    Failure("429", error(429, "slow down"), "rate-limited"),
+    Failure(
+        "429 about tokens a minute", error(429, "Too many tokens, please wait before trying again."), "rate-limited"
+    ),
+    Failure(
+        "400 of a content filter",
+        Scripted({"error": {"message": "The response was filtered", "code": "content_filter"}}, 400),
+        "filtered",
+    ),
+    Failure(
+        "400 of a safety system", error(400, "Your request was rejected as a result of our safety system."), "filtered"
+    ),
+    Failure(
+        "400 content policy",
+        Scripted({"error": {"message": "no", "code": "content_policy_violation"}}, 400),
+        "filtered",
+    ),
+    Failure("408", error(408, "too slow"), "timeout"),
+    Failure("504", error(504, "gateway time-out"), "timeout"),
+    Failure("500", error(500, "oops"), "server"),
+    Failure("500 with an empty body", Scripted("", 500), "server"),
+    Failure(
+        "502 with a page of HTML",
+        Scripted("<html><h1>Bad gateway</h1></html>", 502, {"content-type": "text/html"}),
+        "unavailable",
+    ),
+    Failure("503", error(503, "overloaded"), "unavailable"),
+    Failure("529", error(529, "overloaded"), "unavailable"),
+    Failure("an error that is only a text", Scripted({"error": "model is loading"}, 503), "unavailable"),
+    Failure("an error under “detail”", Scripted({"detail": "Not Found"}, 404), "bad-request"),
+    Failure(
+        "200 with an error about the context",
+        Scripted({"error": {"message": "This model's maximum context length is 8192 tokens", "code": 400}}),
+        "context",
+        only="whole",
+    ),
+    Failure(
+        "200 with an error of a limit",
+        Scripted({"error": {"message": "Rate limit exceeded", "code": 429}}),
+        "rate-limited",
+        only="whole",
+    ),
+    Failure(
+        "200 with an overloaded provider behind",
+        Scripted({"error": {"message": "Provider returned error", "code": 502}}),
+        "unavailable",
+        only="whole",
+    ),
+    Failure("200 with an error that is a text", Scripted({"error": "oops"}), "server", only="whole"),
+    Failure(
+        "200 with a page of HTML",
+        Scripted("<html>sign in</html>", headers={"content-type": "text/html"}),
+        "unavailable",
+        maybe_spent=True,
+    ),
+    Failure("200 with nothing", Scripted(""), "unavailable", maybe_spent=True),
+    Failure("200 with half a body", broken_off(), "unavailable", maybe_spent=True, only="whole"),
+    Failure(
+        "an error about the context inside a stream",
+        replace(text("so"), fails_with={"error": {"message": "maximum context length is 8192"}}),
+        "context",
+        maybe_spent=True,
+        only="streamed",
+    ),
+    Failure(
+        "an error of a limit inside a stream",
+        replace(text("so"), fails_with={"error": {"message": "Rate limit exceeded", "code": 429}}),
+        "rate-limited",
+        maybe_spent=True,
+        only="streamed",
+    ),
+    Failure(
+        "an error before any piece of a stream",
+        sse({"error": {"message": "Overloaded", "code": 529}}),
+        "unavailable",
+        only="streamed",
+    ),
+    Failure("a stream that is cut in the middle", broken_off(), "unavailable", maybe_spent=True, only="streamed"),
+    Failure(
+        "a stream that never says how it ended",
+        sse(piece({"content": "Hel"})),
+        "unavailable",
+        maybe_spent=True,
+        only="streamed",
+    ),
+    Failure(
+        "a stream of empty choices",
+        sse({**end(), "choices": []}),
+        "unavailable",
+        maybe_spent=True,
+        only="streamed",
+    ),
+    Failure(
+        "a stream that is cut before its first piece", broken_off(0), "unavailable", maybe_spent=True, only="streamed"
+    ),
+    Failure(
+        "a stream that is cut inside a call",
+        replace(call('{"content":"Hello world, how are you"}'), cut_after=2),
+        "unavailable",
+        maybe_spent=True,
+        only="streamed",
+    ),
+    Failure(
+        "a stream with a piece that is no JSON",
+        sse(piece({"content": "Hel"}), "{broken", end()),
+        "unavailable",
+        maybe_spent=True,
+        only="streamed",
+    ),
+]
