@@ -12,6 +12,7 @@ from agents.api.compare import router as compare_router
 from agents.api.conversations import router as conversations_router
 from agents.api.costs import router as costs_router
 from agents.api.ledger import router as ledger_router
+from agents.api.repricings import router as repricings_router
 from agents.api.runs import router as runs_router
 from agents.api.skills import router as skills_router
 from agents.api.steps import router as steps_router
@@ -26,6 +27,7 @@ router.add_router("/compare", compare_router, auth=reads)
 router.add_router("/costs", costs_router, auth=reads)
 router.add_router("/triggers", triggers_router, auth=reads)
 router.add_router("/budgets", budgets_router, auth=reads)
+router.add_router("/repricings", repricings_router, auth=reads)
 router.add_router("", preview_router, auth=reads)
 router.add_router("", conversations_router, auth=reads)
 router.add_router("", skills_router, auth=reads)

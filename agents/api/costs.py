@@ -20,12 +20,15 @@ class CostQuery(Schema):
     group: str = Field("day", description="one of " + ", ".join(GROUPS))
     since: str = Field("", alias="from", description="YYYY-MM-DD; without it the first of the month")
     until: str = Field("", alias="to", description="YYYY-MM-DD, inclusive; without it today")
+    prices: str = Field("charged", description="charged, or repriced: by the new price where a call has one")
     tz: str = Field("", max_length=64, description="such as Europe/Berlin; without it yours")
 
 
 class Amount(Schema):
     cost: str = Field(description="US dollars of calls with a known price, all digits")
+    charged: str = Field(description="US dollars as charged, also where `cost` is by new prices")
     unknown: int = Field(description="calls without a known price; not part of the cost, not zero")
+    assumed: str = Field(description="US dollars that the unknown calls counted against budgets")
     calls: int
     tokens: int
 
@@ -55,11 +58,17 @@ def get_costs(request: HttpRequest, asked: Query[CostQuery]) -> dict[str, Any]:
     try:
         if asked.group not in GROUPS:
             raise Unreadable(f"group is one of: {', '.join(GROUPS)}.")
+        if asked.prices not in {"charged", "repriced"}:
+            raise Unreadable("prices is charged or repriced.")
         zone = zone_of(asked.tz or user.time_zone)
         first, last = days_between(asked.since, asked.until, timezone.now().astimezone(zone).date())
     except Unreadable as error:
         raise HttpError(400, str(error)) from None
-    rows = Step.objects.of(user).between(first, last, zone).costs_by(asked.group, zone)
+    rows = (
+        Step.objects.of(user)
+        .between(first, last, zone)
+        .costs_by(asked.group, zone, repriced=asked.prices == "repriced")
+    )
     items = [{**_amount(row), "key": row.key, "label": row.label, "runs": row.runs} for row in rows]
     return {
         "group": asked.group,
@@ -72,4 +81,5 @@ def get_costs(request: HttpRequest, asked: Query[CostQuery]) -> dict[str, Any]:
 
 
 def _amount(row: CostRow) -> dict[str, Any]:
-    return {"cost": digits(row.cost), "unknown": row.unknown, "calls": row.attempts, "tokens": row.tokens}
+    amounts = {"cost": digits(row.cost), "charged": digits(row.charged), "assumed": digits(row.assumed)}
+    return {**amounts, "unknown": row.unknown, "calls": row.attempts, "tokens": row.tokens}

@@ -26,6 +26,8 @@ class AttemptOut(Schema):
     price: dict[str, str] | None = Field(description="US dollars per million tokens as used; null = unknown")
     price_version: str
     cost: str | None = Field(description="US dollars; null = unknown, or not asked")
+    repriced: str | None = Field(description="US dollars by a later price; null = not priced anew")
+    repriced_version: str
     estimated: bool = Field(description="settled at what was reserved, because nobody knows how it ended")
     assumed: str = Field(
         description="the owner's estimate that counted against budgets; empty where the price is known"
@@ -38,6 +40,7 @@ class LedgerOut(Schema):
     attempts: list[AttemptOut]
     cost: str = Field(description="of the attempts whose cost is known; equals that of the run")
     unknown: int
+    repriced: str | None = Field(description="by later prices where an attempt has one; null = none has")
     first_choice_cost: str | None = Field(description="of all answers at the first choice; null = unknown")
     price_versions: list[str]
 
@@ -61,6 +64,7 @@ def get_ledger(request: HttpRequest, run_id: str) -> dict[str, Any]:
         "attempts": [_attempt(entry) for entry in found.entries],
         "cost": digits(found.cost),
         "unknown": found.unknown,
+        "repriced": _amount(found.repriced),
         "first_choice_cost": _amount(found.first_cost),
         "price_versions": list(found.versions),
     }
@@ -68,7 +72,16 @@ def get_ledger(request: HttpRequest, run_id: str) -> dict[str, Any]:
 
 def _attempt(entry: Entry) -> dict[str, Any]:
     step = entry.step
-    same = ("position", "served_model", "state", "outcome", "waited_ms", "price_version", "estimated")
+    same = (
+        "position",
+        "served_model",
+        "state",
+        "outcome",
+        "waited_ms",
+        "price_version",
+        "estimated",
+        "repriced_version",
+    )
     return {
         **{name: getattr(step, name) for name in same},
         "asked": step.name,
@@ -76,6 +89,7 @@ def _attempt(entry: Entry) -> dict[str, Any]:
         "tokens": {name: getattr(step, f"{name}_tokens") for name in ("input", "cached", "output", "reasoning")},
         "price": dict(entry.price) or None,
         "cost": _amount(step.cost) if entry.made else None,
+        "repriced": _amount(step.repriced),
         "assumed": entry.assumed,
         "first_choice": entry.first,
         "first_choice_cost": _amount(step.first_cost),

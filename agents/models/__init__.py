@@ -11,6 +11,7 @@ from agents.models.hooks import Delivery, Hook, UnknownCall
 from agents.models.memory import Memory
 from agents.models.notices import Notice
 from agents.models.prices import OwnModel
+from agents.models.repricing import Repricing
 from agents.models.runs import HeldBack, Run
 from agents.models.steps import Step
 from agents.models.triggers import Trigger
@@ -32,6 +33,7 @@ __all__ = [
     "Notice",
     "OwnModel",
     "ProviderKey",
+    "Repricing",
     "Reservation",
     "Run",
     "SkillUpload",

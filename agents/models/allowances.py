@@ -47,13 +47,17 @@ def allowances(
     return found
 
 
-def overview(agents: Collection[Agent], now: datetime, *, settled_only: bool = False) -> list[tuple[Budget, Allowance]]:
-    """Every budget of these agents, and the site's, in at most three queries; caps of single runs have no sum.
+def overview(
+    agents: Collection[Agent], now: datetime, *, site: bool = True, settled_only: bool = False
+) -> list[tuple[Budget, Allowance]]:
+    """Every budget of these agents, in at most three queries; caps of single runs have no sum.
 
-    `settled_only`: without what calls that are out may still cost.
+    `site`: its own too. `settled_only`: without what calls that are out may still cost.
     """
     by_id = {agent.pk: agent for agent in agents}
-    budgets = sorted(Budget.objects.filter(Q(agent__in=by_id) | Q(agent=None)), key=_place)
+    budgets = sorted(
+        Budget.objects.filter(Q(agent__in=by_id) | Q(agent=None) if site else Q(agent__in=by_id)), key=_place
+    )
     for budget in budgets:
         budget.agent = by_id[budget.agent_id] if budget.agent_id is not None else None
     amount = F("settled") if settled_only else AMOUNT

@@ -13,8 +13,9 @@ from zoneinfo import ZoneInfo
 
 from django.db import models
 from django.db.models import Count, F, Q, Sum
-from django.db.models.functions import TruncDate
+from django.db.models.functions import Coalesce, TruncDate
 
+from agents.models.money import MoneyField
 from marketplace.models import User
 
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -37,6 +38,8 @@ class CostRow:
     attempts: int
     runs: int
     tokens: int
+    charged: Decimal = Decimal(0)  # as it was then, also where `cost` is by new prices
+    assumed: Decimal = Decimal(0)  # what the unknown ones counted against budgets
 
     @property
     def nothing_known(self) -> bool:
@@ -62,17 +65,29 @@ class StepQuerySet(models.QuerySet["Any"]):
             started_at__gte=day_starts(first, zone), started_at__lt=day_starts(last + timedelta(days=1), zone)
         )
 
-    def costs_by(self, group: str, zone: ZoneInfo) -> list[CostRow]:
-        """One row for each value of the group; days in order, everything else by cost. KeyError: no such group."""
-        fields = GROUPS[group]
-        rows = self.asked().annotate(
-            day=TruncDate("started_at", tzinfo=zone),
-            # Priced by the model that answered; an attempt that failed has only the one it asked.
-            answered=models.Case(models.When(served_model="", then=F("name")), default=F("served_model")),
+    def answered(self) -> "StepQuerySet":
+        """Priced by the model that answered; an attempt that failed has only the one it asked."""
+        return self.annotate(
+            answered=models.Case(models.When(served_model="", then=F("name")), default=F("served_model"))
         )
+
+    def answered_by(self, model: str) -> "StepQuerySet":
+        return self.answered().filter(answered=model)
+
+    def costs_by(self, group: str, zone: ZoneInfo, *, repriced: bool = False) -> list[CostRow]:
+        """One row for each value of the group; days in order, everything else by cost. KeyError: no such group.
+
+        `repriced`: by the new price where a call has one; what was charged stands beside it.
+        """
+        fields = GROUPS[group]
+        rows = self.asked().answered().annotate(day=TruncDate("started_at", tzinfo=zone))
+        amount = Coalesce("repriced", "cost", output_field=MoneyField()) if repriced else F("cost")
+        nobody_knows = Q(cost=None, repriced=None) if repriced else Q(cost=None)
         found = rows.values(*fields).annotate(
-            spent=Sum("cost"),
-            unknown=Count("pk", filter=Q(cost=None)),
+            spent=Sum(amount, output_field=MoneyField()),
+            charged=Sum("cost"),
+            assumed=Sum("reservation__settled", filter=nobody_knows),
+            unknown=Count("pk", filter=nobody_knows),
             attempts=Count("pk"),
             run_count=Count("run", distinct=True),
             tokens=Sum(F("input_tokens") + F("cached_tokens") + F("output_tokens") + F("reasoning_tokens")),
@@ -86,6 +101,8 @@ def _row(row: dict[str, Any], fields: tuple[str, ...]) -> CostRow:
         key=str(row[fields[0]]),
         label=str(row[fields[-1]]),
         cost=row["spent"] or Decimal(0),
+        charged=row["charged"] or Decimal(0),
+        assumed=row["assumed"] or Decimal(0),
         unknown=row["unknown"],
         attempts=row["attempts"],
         runs=row["run_count"],
@@ -106,6 +123,8 @@ def total(rows: Iterable[CostRow]) -> CostRow:
         key="",
         label="total",
         cost=sum((row.cost for row in rows), Decimal(0)),
+        charged=sum((row.charged for row in rows), Decimal(0)),
+        assumed=sum((row.assumed for row in rows), Decimal(0)),
         unknown=sum(row.unknown for row in rows),
         attempts=sum(row.attempts for row in rows),
         runs=sum(row.runs for row in rows),

@@ -61,6 +61,7 @@ class Ledger:
     first_cost: Decimal | None  # of the same answers at the first model; None: its price is unknown
     answers_cost: Decimal | None  # of those answers as they were; None: not all are known
     versions: tuple[str, ...]  # price lists that were used
+    repriced: Decimal | None  # by new prices where an attempt has one; None: none has
 
     @property
     def saved(self) -> Decimal | None:
@@ -82,8 +83,17 @@ def ledger(steps: Iterable[Step]) -> Ledger:
         first=next((one.first for one in entries if one.first), ""),
         first_cost=_all(one.first_cost for one in answers),
         answers_cost=_all(one.cost for one in answers),
+        repriced=_repriced(made),
         versions=tuple(dict.fromkeys(one.price_version for one in made if one.price_version)),
     )
+
+
+def _repriced(made: Iterable[Step]) -> Decimal | None:
+    made = list(made)
+    if all(one.repriced is None for one in made):
+        return None
+    found = (one.cost if one.repriced is None else one.repriced for one in made)
+    return sum((one for one in found if one is not None), Decimal(0))
 
 
 def _all(amounts: Iterable[Decimal | None]) -> Decimal | None:

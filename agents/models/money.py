@@ -9,6 +9,11 @@ from django.db.models.expressions import Combinable
 PICO = Decimal("1e-12")
 
 
+def storable(amount: Decimal) -> Decimal:
+    """As it comes back from the database: to the pico-dollar, without zeros behind it."""
+    return amount.quantize(PICO).normalize() + Decimal(0)
+
+
 class MoneyField(models.BigIntegerField):  # type: ignore[type-arg]
     """US dollars as Decimal in Python; SQLite would sum a DecimalField as binary floats."""
 

@@ -53,6 +53,8 @@ class Step(models.Model):
     price_version = models.CharField(max_length=60, default="")
     # What the first model of the chain would have cost for the same usage; None = unknown, or no answer.
     first_cost = MoneyField(null=True)
+    repriced = MoneyField(null=True)  # by a later price, on request; the cost stays as it was charged
+    repriced_version = models.CharField(max_length=60, default="")
 
     objects = StepQuerySet.as_manager()
 

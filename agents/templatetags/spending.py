@@ -22,10 +22,10 @@ def plain(value: Decimal | None) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-@register.inclusion_tag("agents/_ledger.html")
-def ledger(run: Run, steps: Iterable[Step]) -> dict[str, Any]:
+@register.inclusion_tag("agents/_ledger.html", takes_context=True)
+def ledger(context: template.Context, run: Run, steps: Iterable[Step]) -> dict[str, Any]:
     """Every attempt at a model, in the order they were made."""
-    return {"run": run, "ledger": ledger_of(steps)}
+    return {"run": run, "ledger": ledger_of(steps), "csrf_token": context.get("csrf_token", "")}
 
 
 @register.filter

@@ -1,10 +1,11 @@
 """What was spent: by day, skill, agent, model or trigger, in the owner's time zone, exact or said to be unknown."""
 
 from calendar import monthrange
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import cast
+from typing import Any, cast
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
@@ -15,12 +16,16 @@ from django.views.decorators.http import require_safe
 
 from agents import charts
 from agents.forms.filters import Unreadable, days_between, plain, zone_of
-from agents.models import Agent, Budget, Step
+from agents.models import Budget, Repricing, Step
+from agents.models.allowances import overview
 from agents.models.costs import GROUPS, CostRow, every_day, total
 from agents.templatetags.running import cost_words, model_name
 from agents.views.current import own_agents
 from marketplace.models import User
 
+REPRICED = "repriced"  # the other way of looking at past costs
+MOST_REPRICINGS = 10
+MOST_BUDGETS = 12
 LINKS = {"skill": "skill", "agent": "agent", "model": "model", "trigger": "trigger"}  # group -> filter of runs
 
 
@@ -43,6 +48,7 @@ def costs(request: HttpRequest) -> HttpResponse:
     today = timezone.now().astimezone(zone).date()
     problem, agent = "", ""
     group = request.GET.get("group", "day")
+    repriced = request.GET.get("prices") == REPRICED
     try:
         if group not in GROUPS:
             raise Unreadable(f"Costs are by {', '.join(GROUPS)}.")
@@ -53,12 +59,15 @@ def costs(request: HttpRequest) -> HttpResponse:
     steps = Step.objects.of(user).between(first, last, zone)
     if agent:
         steps = steps.filter(run__agent__slug=agent)
-    rows = steps.costs_by(group, zone)
+    rows = steps.costs_by(group, zone, repriced=repriced)
     shown = every_day(rows, first, last) if group == "day" else rows
     context = {
         "problem": problem,
         "group": group,
-        "groups": [(name, _address(name, first, last, agent)) for name in GROUPS],
+        "groups": [(name, _address(name, first, last, agent, repriced)) for name in GROUPS],
+        "repriced": repriced,
+        "other_prices": _address(group, first, last, agent, not repriced),
+        "repricings": Repricing.objects.filter(user=user).select_related("agent")[:MOST_REPRICINGS] if repriced else [],
         "first": first,
         "last": last,
         "agent": agent,
@@ -67,7 +76,7 @@ def costs(request: HttpRequest) -> HttpResponse:
         "total": total(rows),
         "chart": charts.bars([_bar(group, row) for row in shown[: _most(group)]]) if rows else None,
         "left_out": max(0, len(shown) - _most(group)),
-        "spending": _spending(user, today),
+        **_budgets(request, user, today),
         "zone": user.time_zone,
     }
     return render(request, "agents/costs.html", context, status=400 if problem else 200)
@@ -91,8 +100,9 @@ def _bar(group: str, row: CostRow) -> tuple[str, Decimal, int, str]:
     return short, row.cost, row.unknown, f"{label}: {cost_words(row.cost, row.unknown, row.attempts)}"
 
 
-def _address(group: str, first: date, last: date, agent: str) -> str:
+def _address(group: str, first: date, last: date, agent: str, repriced: bool) -> str:
     given = {"group": group, "from": str(first), "to": str(last), "agent": agent}
+    given["prices"] = REPRICED if repriced else ""
     return "?" + urlencode({name: value for name, value in given.items() if value})
 
 
@@ -103,15 +113,25 @@ def _runs_address(group: str, row: CostRow, first: date, last: date, agent: str)
     return urlencode({name: value for name, value in given.items() if value})
 
 
-def _spending(user: User, today: date) -> Spending:
+def _budgets(request: HttpRequest, user: User, today: date) -> dict[str, Any]:
+    """Every budget of the owner's agents, fullest first; and the month against those of whole agents."""
+    agents = own_agents(request)
+    for agent in agents:
+        agent.owner = user
+    found = [row for row in overview(agents, timezone.now(), site=False) if row[0].scope != Budget.Scope.RUN]
+    limits: dict[str, Decimal] = {}
+    for budget, allowance in found:
+        if budget.scope == Budget.Scope.AGENT:
+            limits[budget.period] = limits.get(budget.period, Decimal(0)) + allowance.limit
+    found.sort(key=lambda row: -(row[1].share or 0))
+    return {"budgets": found[:MOST_BUDGETS], "spending": _spending(user, today, limits)}
+
+
+def _spending(user: User, today: date, limits: Mapping[str, Decimal]) -> Spending:
     zone = zone_of(user.time_zone)
     days = Step.objects.of(user).between(today.replace(day=1), today, zone).costs_by("day", zone)
     month = total(days)
     length = monthrange(today.year, today.month)[1]
-    limits: dict[str, Decimal] = {}
-    own_limits = Budget.objects.filter(agent__in=Agent.objects.of(user), scope=Budget.Scope.AGENT)
-    for period, limit in own_limits.values_list("period", "limit"):
-        limits[period] = limits.get(period, Decimal(0)) + limit
     return Spending(
         today=total(row for row in days if row.key == today.isoformat()),
         month=month,

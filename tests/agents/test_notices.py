@@ -270,6 +270,6 @@ def test_money_is_accounted_for_wherever_a_worker_is_killed(kind: str, tmp_path:
         "DJANGO_SETTINGS_MODULE": "marketplace.settings",
     }
     done = subprocess.run(
-        [sys.executable, "-m", "tests.agents.killed"], env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "tests.agents.killed"], env=environment, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stdout + done.stderr
