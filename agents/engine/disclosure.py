@@ -101,7 +101,7 @@ def names(skills: Iterable[tuple[str, str]]) -> tuple[str, ...]:
         name = plain = _OTHER.sub("-", letters).strip("-")[:80] or "skill"
         digits = 4
         while name in taken:
-            name = f"{plain}-{pubkey[:digits]}" if digits <= len(pubkey) else f"{plain}-{pubkey[:4]}-{digits}"
+            name = f"{plain}-{pubkey[:digits]}" if digits <= 16 else f"{plain}-{pubkey[:4]}-{digits}"
             digits += 4
         taken.add(name)
         found.append(name)

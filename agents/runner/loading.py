@@ -14,7 +14,7 @@ from agents.engine import params
 from agents.engine.context import SKILL_TOKENS, ContextInput, Message, SkillText
 from agents.models import AdoptedSkill, Agent, Run
 from agents.runner.errors import Fails
-from agents.sources import Disclosed, disclose
+from agents.sources import NOTHING, Disclosed, disclose
 from agents.sources.adopted import foreign, skill_of
 from agents.tools import TOOLS
 from marketplace.models import ArchivedEvent
@@ -83,10 +83,11 @@ def context_input(
 ) -> ContextInput:
     """All that a context is made of, apart from what tools say for its variables: for a run and a preview alike.
 
-    Without `disclosed` it is what a run by hand, in no conversation, would be told of skills on demand.
+    Without `disclosed` it is what a run by hand, in no conversation, would be told of skills on demand; nothing where
+    there is no message either, since nobody asks then.
     """
     if disclosed is None:
-        disclosed = disclose(agent, loaded.granted, message, mark)
+        disclosed = NOTHING if message is None else disclose(agent, loaded.granted, message, mark)
     return ContextInput(
         mark=mark,
         lasting_mark=lasting_mark(agent) if agent else "",
