@@ -53,6 +53,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("agents/<str:slug>/triggers/<int:pk>/hook/<int:delivery>/", hook_settings.delivery, name="delivery"),
     path("hooks/<str:token>", hooks.hook, name="hook"),
     path("agents/<str:slug>/talk/", talk.talks, name="talks"),
+    path("agents/<str:slug>/talk/inbox/", talk.talk_inbox, name="talk_inbox"),
     path("agents/<str:slug>/talk/<int:pk>/", talk.talk, name="talk"),
     path("agents/<str:slug>/talk/<int:pk>/stop/", talk.talk_stop, name="talk_stop"),
     path("agents/<str:slug>/talk/<int:pk>/decide/", talk.talk_decide, name="talk_decide"),

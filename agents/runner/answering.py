@@ -3,10 +3,13 @@
 from functools import partial
 from typing import Any
 
+from django.conf import settings
+from django.urls import reverse
 from django.utils import timezone
 
 from agents.engine import loop
 from agents.models import Run, Step
+from agents.runner.errors import Waits
 from agents.runner.journal import Journal
 from agents.runner.lease import Lease
 from agents.tools import SecretFound, ToolContext, ToolError, messages
@@ -21,22 +24,40 @@ def answered(run: Run, end: loop.End, journal: Journal, lease: Lease) -> loop.En
     origin = run.input.get("dm") if run.conversation_id is not None else None
     if not isinstance(origin, dict):
         return end
-    step = journal.finished(Step.Kind.TOOL, 0, CALL)
+    lease.check()
+    text = end.text if end.status == "succeeded" else f"I could not answer. {end.words}"
+    step = _sent(run, journal, origin, CALL, _short(text))
+    if step.state == Step.State.DONE or end.status != "succeeded":
+        return end
+    return loop.End("failed", "unsent", f"The answer could not be sent: {step.error}", end.text)
+
+
+def told_to_wait(run: Run, waits: Waits, journal: Journal) -> None:
+    """Who wrote by direct message learns that the owner has to decide first, and where; once for these calls."""
+    origin = run.input.get("dm") if run.conversation_id is not None else None
+    asked = [step for step in journal.steps if step.state == Step.State.WAITING and not step.outcome]
+    if not isinstance(origin, dict) or waits.reason != "approval" or not asked:
+        return
+    path = reverse("talk", args=[run.agent.slug, run.conversation_id])
+    names = ", ".join(step.name for step in asked)
+    text = f"Before I go on, {names} waits for my owner's approval: {settings.SITE_URL}{path}"
+    _sent(run, journal, origin, f"waits:{asked[-1].call_id}"[:200], _short(text))
+
+
+def _sent(run: Run, journal: Journal, origin: dict[str, Any], call: str, text: str) -> Step:
+    """The step of one message, sent unless an earlier worker has done so."""
+    step = journal.finished(Step.Kind.TOOL, 0, call)
     if step is None or step.state == Step.State.RUNNING:
-        lease.check()
-        text = _short(end.text if end.status == "succeeded" else f"I could not answer. {end.words}")
         step = step or journal.begin(
             Step.Kind.TOOL,
             messages.ANSWER,
             0,
-            call_id=CALL,
+            call_id=call,
             risk="writes",
             input={"arguments": {"recipient": origin["peer"], "message": text}},
         )
         _send(run, step, journal, origin)
-    if step.state == Step.State.DONE or end.status != "succeeded":
-        return end
-    return loop.End("failed", "unsent", f"The answer could not be sent: {step.error}", end.text)
+    return step
 
 
 def _send(run: Run, step: Step, journal: Journal, origin: dict[str, Any]) -> None:

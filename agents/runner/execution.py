@@ -17,7 +17,7 @@ from agents.engine.context import LIVE, Context, assemble, names_used
 from agents.engine.fences import fence
 from agents.engine.outcomes import Call
 from agents.models import Run, Step
-from agents.runner.answering import answered
+from agents.runner.answering import answered, told_to_wait
 from agents.runner.asking import Asking
 from agents.runner.calling import Calling
 from agents.runner.errors import WAITS_FOR_OTHERS, Fails, Stopped, Waits
@@ -50,6 +50,7 @@ def execute(run_id: str) -> bool:
         except Stopped:
             log.info("run %s was stopped", run.pk)
         except Waits as waits:
+            told_to_wait(run, waits, journal)
             _wait(run, waits)
         except Exception as error:
             log.exception("run %s failed in our own code", run.pk)

@@ -3,6 +3,7 @@
 import secrets
 from typing import Any, cast
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db.models import Count, OuterRef, Subquery, Sum
@@ -24,6 +25,7 @@ from agents.sources import sources_for
 from agents.templatetags.running import cost_words
 from agents.views.current import own_agent
 from agents.views.run_start import refusal_of
+from marketplace import publish, signing
 from marketplace.models import User
 
 PAGE = 50
@@ -75,6 +77,7 @@ def talks(request: HttpRequest, slug: str) -> HttpResponse:
         "talks": [(row, _money(row)) for row in rows],
         "older": cursor(more),
         "problem": problem,
+        "reads": (own.relays or settings.RELAYS)[:3],
         "form": form,
         "names": _names(own),
     }
@@ -181,6 +184,22 @@ def _skills(own: Agent) -> list[tuple[str, str]]:
 def _names(own: Agent) -> list[tuple[str, str]]:
     """What can be called by /name, with what it is for."""
     return [(entry.name, entry.description) for entry in sources_for(own).list_skills().entries if entry.by_user]
+
+
+@login_required
+@require_POST
+def talk_inbox(request: HttpRequest, slug: str) -> HttpResponse:
+    """Publishes where the agent reads direct messages, unless its key has said so already."""
+    own, now = own_agent(request, slug), timezone.now()
+    try:
+        publication = publish.inbox(own.identity, own.relays or settings.RELAYS, int(now.timestamp()))
+    except (publish.PublishError, signing.NotHeld, signing.VaultError) as error:
+        messages.error(request, str(error))
+        return redirect("talks", slug)
+    if publication is None:
+        messages.info(request, "Its key has published such a list already; the relays it names are read.")
+        return redirect("talks", slug)
+    return redirect("publication", publication.pk)
 
 
 @login_required

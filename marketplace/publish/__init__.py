@@ -10,6 +10,7 @@ A relay that refuses is no exception: its answer stands in the publication's row
 """
 
 from marketplace.publish.errors import Busy, NoRelayAnswered, PublishError, StaleList, Unpublishable
+from marketplace.publish.inbox import inbox
 from marketplace.publish.lists import adopt, reorder, unadopt
 from marketplace.publish.sending import answered, next_time, retry, send, write_relays
 from marketplace.publish.skills import signed_skill, skill, unsigned_skill
@@ -22,6 +23,7 @@ __all__ = [
     "Unpublishable",
     "adopt",
     "answered",
+    "inbox",
     "next_time",
     "reorder",
     "retry",

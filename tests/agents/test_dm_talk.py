@@ -12,7 +12,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agents import arming
+from agents import arming, dispatch
 from agents.dispatch import hearing
 from agents.management.commands.listen import Listener
 from agents.management.inboxes import BACKDATED, Inboxes
@@ -366,6 +366,41 @@ def test_the_history_reads_both_kinds_and_both_directions(
     ):
         assert told.count(f'"text": "{words}"') == 1, words
     assert "forged" not in told and told.count('"from": "you"') == 3
+
+
+def test_who_wrote_is_told_once_what_waits_for_the_owner(
+    models: fakes.ModelServer, bot: Agent, relay: LocalRelay
+) -> None:
+    friend = stranger()
+    bot.talkers, bot.grants = [nostr.public_key(friend)], ["nostr_post"]
+    bot.save()
+    models.script(fakes.calls(("a", "nostr_post", {"content": "Hi all"})), fakes.text("Posted."))
+    run = hear(bot, wrapped(bot, "post hi", friend), relay.url)
+    assert run is not None
+    rows.carried_out(run)
+    assert (run.status, run.reason) == ("waiting", "approval")
+    (sent,) = stored(relay, kinds=[1059])
+    said = direct.read(friend, sent).text
+    assert "nostr_post waits for my owner's approval: http" in said and f"/talk/{run.conversation_id}/" in said
+    dispatch.decide(run.steps.get(name="nostr_post"), True, timezone.now())
+    rows.carried_out(run)
+    assert run.status == "succeeded" and len(stored(relay, kinds=[1])) == 1
+    texts = {direct.read(friend, event).text for event in stored(relay, kinds=[1059])}
+    assert texts == {said, "Posted."}
+
+
+def test_the_owner_publishes_where_it_reads_once(bot: Agent, relay: LocalRelay, client: Client) -> None:
+    client.force_login(bot.owner)
+    address = f"/agents/{bot.slug}/talk/inbox/"
+    assert client.post(address)["Location"].startswith("/publications/")
+    (listed,) = stored(relay, kinds=[10050])
+    assert (listed.pubkey, listed.tags) == (bot.identity.pubkey, (("relay", relay.url),))
+    assert client.post(address)["Location"] == f"/agents/{bot.slug}/talk/"
+    assert "has published such a list already" in client.get(f"/agents/{bot.slug}/talk/").content.decode()
+    assert stored(relay, kinds=[10050]) == [listed]
+    relay.stop()
+    assert "No relay told us" in client.post(address, follow=True).content.decode()
+    relay.start()
 
 
 # --- The whole, as processes -----------------------------------------------------
