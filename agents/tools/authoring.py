@@ -10,6 +10,7 @@ from agents.tools.publishing import published_skill, recalled
 from marketplace.forms import fields_of, known_version
 from marketplace.protocol.events import Address
 from marketplace.protocol.skills import SkillSpec, kind_of
+from marketplace.protocol.templates import read_action
 
 TriggerKind = Literal["none", "nostr-subscription", "cron", "webhook", "chain"]
 Autonomy = Literal["suggest", "auto"]
@@ -50,7 +51,7 @@ def skill_create(
     params: for webhook: one a line, name string|number|boolean required|optional
     action: llm has a model carry it out, template fills in the text and sends it without a model
     enabled: whether the trigger is on
-    tools: names of tools it may use, of those you may use now; none if left out
+    tools: names of tools it may use, of those you may use now; if left out, only what a template action sends with
     llm: a model or alias, the agent's own if left out
     max_tokens: how long an answer may be
     context_mode: inject, full or override; leave it out unless it starts without a trigger and names tools or a model
@@ -134,8 +135,21 @@ def _made(ctx: ToolContext, given: dict[str, Any], public: bool) -> SkillSpec:
     typed = wording.typed_from({name: value for name, value in given.items() if name not in {"public", "autonomy"}})
     typed = {"action": "llm", "enabled": "on", **typed, "visibility": "public" if public else "private"}
     if typed.get("trigger") and "tools_choice" not in typed:
-        typed["tools_choice"] = "none"  # what is not named is not given
+        # What is not named is not given, but a text that is filled in and sent needs what sends it.
+        sends = _sends(typed)
+        typed |= {"tools_choice": "list", "tools": sends} if sends else {"tools_choice": "none"}
     return wording.spec_from(ctx, typed, SkillSpec(d=""))
+
+
+def _sends(typed: dict[str, str]) -> str:
+    """The tool that a template action sends with, "" for none."""
+    if typed.get("action") != "template":
+        return ""
+    try:
+        kind = read_action(typed.get("template", "")).kind
+    except ValueError:
+        return ""
+    return {"post": "nostr_post", "log": ""}.get(kind, "nostr_dm_send")
 
 
 def _is_new(ctx: ToolContext, spec: SkillSpec) -> None:

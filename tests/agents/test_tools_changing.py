@@ -141,6 +141,19 @@ def test_a_skill_made_here_may_use_only_what_the_run_may(agent: Agent, relay: Lo
     assert read_skill(event, signing.decrypt(agent.identity, event.content)).tools is False
 
 
+@pytest.mark.parametrize(
+    ("template", "tools"),
+    [("DM admin: {content}", ("nostr_dm_send",)), ("POST: {content}", ("nostr_post",)), ("LOG: {content}", False)],
+)
+def test_a_text_that_is_sent_brings_the_tool_it_is_sent_with(
+    agent: Agent, relay: LocalRelay, template: str, tools: Any
+) -> None:
+    wanted = {name: value for name, value in WATCH.items() if name != "tools"}
+    call(context(agent, run=rows.run(agent)), "skill_create", wanted | {"action": "template", "template": template})
+    (event,) = stored(relay, agent, kinds.PRIVATE_SKILL)
+    assert read_skill(event, signing.decrypt(agent.identity, event.content)).tools == tools
+
+
 def test_a_name_that_is_taken_is_not_overwritten(agent: Agent, relay: LocalRelay) -> None:
     call(context(agent), "skill_create", WATCH)
     with pytest.raises(ToolRefused, match="already"):
