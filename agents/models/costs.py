@@ -67,9 +67,9 @@ class StepQuerySet(models.QuerySet["Any"]):
 
     def answered(self) -> "StepQuerySet":
         """Priced by the model that answered; an attempt that failed has only the one it asked."""
-        return self.annotate(
-            answered=models.Case(models.When(served_model="", then=F("name")), default=F("served_model"))
-        )
+        answered = models.Case(models.When(served_model="", then=F("name")), default=F("served_model"))
+        found: StepQuerySet = self.annotate(answered=answered)
+        return found
 
     def answered_by(self, model: str) -> "StepQuerySet":
         return self.answered().filter(answered=model)

@@ -1,7 +1,11 @@
 """What may be spent, at every scope: counted, held under concurrency, set on a page and by the API."""
 
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -195,6 +199,24 @@ def test_a_used_up_skill_holds_its_trigger_back_and_no_other(scope: str) -> None
     spent(agent, "1", NOW, skill_address=first.address, trigger_kind="cron")
     runs = dispatch.runs_for(happened(note(at=AT)), NOW)
     assert {run.skill_address: run.reason for run in runs} == {first.address: "budget", second.address: ""}
+
+
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def test_many_calls_at_once_reserve_no_more_than_there_is(kind: str, tmp_path: Path) -> None:
+    """P29: the race of overspend.py, in a process and a database of its own."""
+    url = os.environ.get("TEST_DATABASE_URL", "")
+    if kind == "postgresql" and not url:
+        pytest.skip("TEST_DATABASE_URL is not set")
+    environment = {
+        **os.environ,
+        "DATABASE_URL": url if kind == "postgresql" else f"sqlite:///{tmp_path}/spend.sqlite3",
+        "JOURNEYMAN_VAR": str(tmp_path),
+        "DJANGO_SETTINGS_MODULE": "marketplace.settings",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.agents.overspend"], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 # --- The page ----------------------------------------------------------------------
