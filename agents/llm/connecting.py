@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import lru_cache
 from ssl import SSLContext
-from typing import Any, cast
+from typing import Any
 
 import httpcore
 import httpx
@@ -14,22 +14,28 @@ from marketplace import addresses
 @lru_cache(maxsize=32)
 def guarded(base_url: str, key: str, timeout: float) -> Any:
     """A client of OpenAI's protocol that reaches public or allowed addresses only, and follows nobody elsewhere."""
-    import openai
-
     transport = httpx.HTTPTransport(verify=tls(), trust_env=False)
     transport._pool = httpcore.ConnectionPool(ssl_context=tls(), network_backend=_Checked(), keepalive_expiry=30)
-    http: Any = httpx.Client(
-        transport=transport, verify=tls(), trust_env=False, follow_redirects=False, timeout=timeout
-    )
-    return openai.OpenAI(
-        api_key=key or "none", base_url=base_url, max_retries=0, http_client=cast(Any, http)
-    )  # it takes httpx, whatever its types say
+    http = httpx.Client(transport=transport, verify=tls(), trust_env=False, follow_redirects=False, timeout=timeout)
+    return _speaking(base_url, key, http)
 
 
-@lru_cache(maxsize=1)
-def tls() -> SSLContext:
-    """Made once: reading the certificates takes 30 ms."""
-    return httpx.create_ssl_context(trust_env=False)
+@lru_cache(maxsize=32)
+def direct(base_url: str, key: str, timeout: float) -> Any:
+    """A client for the operator's own address, by way of the operator's own proxies and certificates."""
+    return _speaking(base_url, key, httpx.Client(verify=tls(ours=False), follow_redirects=True, timeout=timeout))
+
+
+def _speaking(base_url: str, key: str, http: Any) -> Any:
+    import openai
+
+    return openai.OpenAI(api_key=key or "none", base_url=base_url, max_retries=0, http_client=http)
+
+
+@lru_cache(maxsize=2)
+def tls(ours: bool = True) -> SSLContext:
+    """Made once, and before workers fork: reading the certificates takes 30 ms."""
+    return httpx.create_ssl_context(trust_env=not ours)
 
 
 class _Checked(httpcore.SyncBackend):

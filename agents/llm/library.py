@@ -19,10 +19,13 @@ def litellm() -> Any:
     # Before the import, or it fetches its price table from the network.
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     import litellm
+    from litellm._service_logger import ServiceLogging
 
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     litellm.cache = None
+    # It starts an event loop after each call, to tell those of whom there are none.
+    ServiceLogging.service_success_hook = lambda *_, **__: None  # type: ignore[method-assign]
     # What it does to pydantic models when it streams is no news for anybody here.
     warnings.filterwarnings("ignore", message="Accessing the 'model_|Item '.*' on TypedDict class")
     # What they say of a failed call may hold its key; we record the error ourselves.
@@ -70,6 +73,7 @@ def warm_up() -> None:
     tokens.count("warm")
     prices.entry("gpt-4o-mini")
     answer = {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Yes."}}]}
+    connecting.tls(ours=False)
     http: Any = httpx.Client(
         transport=httpx.MockTransport(lambda _: httpx.Response(200, json=answer)), verify=connecting.tls()
     )
