@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from celery import Celery
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import task_prerun, worker_ready, worker_shutting_down
 from kombu import Exchange, Queue
 from kombu.transport import TRANSPORT_ALIASES, filesystem
 from kombu.utils.json import dumps, loads
@@ -177,6 +177,8 @@ def configure(app: Celery) -> None:
         worker_hijack_root_logger=False,
         worker_cancel_long_running_tasks_on_connection_loss=False,
         timezone="UTC",
+        # Celery would close the connection before and after each task; `renew_connection` looks at it instead.
+        CELERY_DB_REUSE_MAX=1_000_000_000,
     )
 
 
@@ -191,6 +193,14 @@ _stopping = threading.Event()
 def start_heartbeat(sender: Any = None, **_: Any) -> None:
     """From a thread of the main process, so that a worker busy for minutes still shows that it lives."""
     threading.Thread(target=_beat, args=("worker", sender.hostname), name="heartbeat", daemon=True).start()
+
+
+@task_prerun.connect
+def renew_connection(**_: Any) -> None:
+    """What has broken or grown old meanwhile is not used again."""
+    from django.db import close_old_connections
+
+    close_old_connections()
 
 
 @worker_shutting_down.connect
