@@ -15,7 +15,8 @@ from agents.models import Agent, Run
 from agents.preview.actions import filled_in
 from agents.preview.estimates import estimates, parts_of, too_long
 from agents.preview.samples import filled
-from agents.runner.loading import Loaded, context_input, prepared
+from agents.runner.loading import Loaded, context_input, history, prepared, told_before
+from agents.sources import disclose
 from agents.tools import TOOLS
 from marketplace.protocol import templates
 from marketplace.protocol.parameters import NOTHING_SET, RunParams
@@ -33,11 +34,13 @@ def preview(
     overrides: RunParams = NOTHING_SET,
     address: str = "",
     fetch_at: datetime | None = None,
+    turn: Run | None = None,
 ) -> dict[str, Any]:
     """Rule, messages, tools, parameters with origins, tokens, prices and warnings; an event makes it a triggered run.
 
     Nothing is fetched: a variable that a tool resolves stands as [its name] where the agent grants the tool, unless
     `fetch_at` is given, the time at which tools are asked as a run would ask them. `spec` None: a message alone.
+    `turn`: the next one of a conversation, not saved, which brings what was said before.
     """
     triggered = event is not None
     loaded = prepared(agent, spec, overrides, triggered=triggered)
@@ -46,7 +49,7 @@ def preview(
     if spec is not None and triggered and spec.action == "template":
         shown = filled_in(spec, event or {}, warnings)
     else:
-        shown = _assembled(agent, loaded, _place(loaded, address), message, event, arguments or {}, fetch_at)
+        shown = _assembled(agent, loaded, _place(loaded, address), message, event, arguments or {}, fetch_at, turn)
         warnings += shown.pop("warnings")
     chain, aliases = loaded.parameters["llm"].value or "", agent.aliases if agent else {}
     warnings += [
@@ -114,12 +117,24 @@ def _assembled(
     event: Mapping[str, Any] | None,
     arguments: Mapping[str, str],
     fetch_at: datetime | None,
+    turn: Run | None,
 ) -> dict[str, Any]:
     text = None if event is None else json.dumps(event, ensure_ascii=False, separators=(",", ":"))
     template = loaded.spec.template if loaded.spec else ""
     # The same for the same input; a run draws its own.
     mark = hashlib.sha256(f"{template}\0{message}\0{text}".encode("utf-8", "replace")).hexdigest()[:16]
-    given = context_input(agent, loaded, address, mark, message=message, event=text, arguments=arguments)
+    told = disclose(agent, loaded.granted, message, mark, told_before(turn)) if turn else None
+    given = context_input(
+        agent,
+        loaded,
+        address,
+        mark,
+        message=message,
+        event=text,
+        arguments=arguments,
+        history=history(turn) if turn else (),
+        disclosed=told,
+    )
     wanted = [name for name in names_used(given) if name not in FROM_THE_RUN]
     found = filled(wanted, agent, templates.variables(template), arguments, fetch_at)
     context = assemble(replace(given, values=found.values))

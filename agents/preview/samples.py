@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from django.db.models import Max
+
 from agents import variables
 from agents.engine.context import LIVE
 from agents.engine.fences import fence
-from agents.models import Agent
+from agents.models import Agent, Conversation, Run
 from agents.runner.loading import lasting_mark
 from agents.tools import ToolContext
 from marketplace.protocol.events import Draft
@@ -50,6 +52,11 @@ def filled(
         )
         resolved = variables.resolve(asked, ctx)
         found = Filled(dict(resolved.values), list(resolved.warnings))
+        nothing = [name for name, text in found.values.items() if not text.strip()]
+        said = "\n".join(found.warnings)
+        found.warnings += [
+            f"“{name}” is empty: there is nothing to say." for name in nothing if f"“{name}”" not in said
+        ]
     for name in known:
         tool = variables.VARIABLES[name]
         if name in found.values:
@@ -64,6 +71,12 @@ def filled(
         if name not in LIVE and name in arguments and not arguments[name].strip():
             found.warnings.append(f"“{name}” is empty: nothing was given for it.")
     return found
+
+
+def next_turn(talk: Conversation) -> Run:
+    """The turn that a message to this conversation would become; it is not saved."""
+    last = Run.objects.filter(conversation=talk).aggregate(last=Max("turn"))["last"] or 0
+    return Run(agent=talk.agent, conversation=talk, turn=last + 1)
 
 
 def sample_event(spec: SkillSpec, agent: Agent | None) -> dict[str, Any]:

@@ -5,14 +5,14 @@ from typing import Any, cast
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from agents import arming, dispatch, llm
 from agents.forms import RunStartForm
-from agents.models import AdoptedSkill, Agent
-from agents.preview import own_names, preview
+from agents.models import AdoptedSkill, Agent, Conversation, Run
+from agents.preview import next_turn, own_names, preview
 from agents.runner.loading import overrides
 from agents.views.agents import llm_default
 from agents.views.current import current_agent, own_agents
@@ -140,13 +140,24 @@ def run_preview(request: HttpRequest) -> HttpResponse:
     elif form.is_valid():
         own = overrides(form.overrides)
         said, arguments = form.cleaned_data["message"], form.arguments
-        context["result"] = preview(asked.spec, asked.agent, said, None, arguments, own, asked.skill, fetch_at)
+        turn = _turn(request, asked.agent)
+        context["result"] = preview(asked.spec, asked.agent, said, None, arguments, own, asked.skill, fetch_at, turn)
     else:
         context["problems"] = form.problems
     name = "agents/_run_preview.html" if partial else "agents/run_preview.html"
     response = render(request, name, context, status=422 if "problems" in context and not partial else 200)
     response["Vary"] = "HX-Request, Cookie"
     return response
+
+
+def _turn(request: HttpRequest, agent: Agent) -> Run | None:
+    """Where the message would be said in a conversation: the turn that it would become. Raises Http404."""
+    pk = request.POST.get("conversation", "")
+    if not pk:
+        return None
+    if not (pk.isascii() and pk.isdigit() and len(pk) < 19):
+        raise Http404("There is no such conversation.")
+    return next_turn(get_object_or_404(Conversation.objects.select_related("agent"), agent=agent, pk=pk))
 
 
 def refusal_of(spec: SkillSpec | None, wanted: bool) -> str:

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agents.models import Agent, Run, Trigger
+from agents.models import Agent, Conversation, Run, Trigger
 from agents.preview import of_run, own_names, preview
 from agents.runner.loading import load_skill, overrides
 from agents.tools import TOOLS
@@ -107,6 +107,31 @@ def test_a_message_alone_is_previewed_like_it_is_sent(own: Agent, models: fakes.
     seen = preview(None, own, "hi", None, {"tone": "kind"}, fetch_at=timezone.now())
     assert unmarked(seen["messages"]) == unmarked(models.asked[0]["messages"])
     assert seen["parameters"] == run.parameters
+
+
+def test_the_next_turn_of_a_conversation_is_previewed_with_what_was_said(
+    own: Agent, client: Client, models: fakes.ModelServer
+) -> None:
+    on_demand = rows.adopt(own, rows.skill({"template": "Do it well.", "description": "How to"}, d="howto"))
+    type(on_demand).objects.update(on_demand=True)
+    own.grants = [*own.grants, "skill"]
+    own.save()
+    talk = Conversation.objects.create(agent=own, created_at=timezone.now(), updated_at=timezone.now())
+    said = {"conversation": talk, "input": {"message": "first"}}
+    rows.carried_out(rows.run(own, turn=1, **said))
+    form = {"agent": "scout", "token": "t", "message": "second /howto", "conversation": str(talk.pk), "fetch": "1"}
+    page = client.post("/runs/preview/", form)
+    seen = page.context["result"]
+    rows.carried_out(rows.run(own, turn=2, **{**said, "input": {"message": "second /howto"}}))
+    assert unmarked(seen["messages"]) == unmarked(models.asked[-1]["messages"])
+    sent = json.dumps(seen["messages"])
+    assert "It is done." in sent and "available_skills" in sent and "Do it well." in sent
+    assert f'name="conversation" value="{talk.pk}"' in client.get(f"/agents/scout/talk/{talk.pk}/").content.decode()
+    other = Conversation.objects.create(
+        agent=rows.agent(rows.owner("bob"), "Other"), created_at=timezone.now(), updated_at=timezone.now()
+    )
+    for wrong in (str(other.pk), "x", "9" * 30):
+        assert client.post("/runs/preview/", {**form, "conversation": wrong}).status_code == 404
 
 
 def test_a_template_edited_for_one_run_is_sent_and_shown_and_the_version_stays(
