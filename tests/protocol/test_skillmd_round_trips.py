@@ -16,6 +16,7 @@ from marketplace.protocol.skills import NotWritable, SkillSpec, normalised, read
 from tests.events import NOW, A
 from tests.protocol.test_skill_round_trips import SPECS
 
+SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]  # of a busy machine
 ODD = st.text(max_size=60) | st.text("-: #&*'\"\\[]{}|>\r\n\t\0\x85\u2028\ufeff\ud800a", max_size=30)
 NAMES = st.text(st.characters(categories=["L", "N"]) | st.sampled_from("-_ .#A"), min_size=1, max_size=90)
 
@@ -36,7 +37,7 @@ def valid(folder: Path, text: str) -> list[str]:
     return skills_ref.validate(place)
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
 @given(SPECS)
 def test_every_field_comes_back(spec: SkillSpec) -> None:
     try:
@@ -48,7 +49,7 @@ def test_every_field_comes_back(spec: SkillSpec) -> None:
     assert found == replace(normalised(spec), generation=found.generation)
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
 @given(ODD, ODD, ODD, NAMES)
 def test_texts_come_back_whatever_they_hold(description: str, template: str, version: str, d: str) -> None:
     spec = SkillSpec(d, description=description, template=template, version=version, license=version, base=template)
@@ -57,7 +58,7 @@ def test_texts_come_back_whatever_they_hold(description: str, template: str, ver
     assert (found.version, found.license) == (version, version)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
 @given(ODD, ODD, NAMES, SPECS)
 def test_the_reference_validator_takes_every_export(
     tmp_path: Path, description: str, template: str, d: str, other: SkillSpec
@@ -168,7 +169,7 @@ def test_keys_of_others_stay_with_the_skill(tmp_path: Path) -> None:
     assert write_skill(to_spec(again)) == (content, tags)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=20) | st.integers() | st.none(), max_size=4))
 def test_metadata_of_any_shape_is_read_without_harm(values: dict[str, object]) -> None:
     text = from_spec(SkillSpec("x", description="d", template="b"))

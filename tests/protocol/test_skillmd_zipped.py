@@ -6,7 +6,7 @@ import warnings
 import zipfile
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from marketplace.protocol.skillmd import zipped as module
@@ -102,7 +102,7 @@ def test_a_zip_without_one_skill_says_what_it_holds(names: list[str], words: str
         unzipped(zipped(dict.fromkeys(names, SKILL)))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.binary(max_size=60), st.integers(0, 400), st.booleans())
 def test_nothing_else_is_raised_whatever_the_bytes(noise: bytes, at: int, cut: bool) -> None:
     good = zipped({"demo/SKILL.md": SKILL, "demo/a": "a" * 50})
