@@ -28,18 +28,17 @@ def project(lists: Sequence[Event]) -> set[str]:
     for event in lists:
         rows, wanted = before.get(event.pubkey, {}), _entries(event)
         left = [entry for entry in rows if entry not in wanted]
+        touched.update([address for address, _ in left])
         for entry, position in wanted.items():
-            if entry in rows:
-                kept.append((position, event.id, event.created_at, rows[entry]))
+            row = rows.get(entry)
+            if row is not None:
+                kept.append((position, event.id, event.created_at, row))
                 continue
             touched.add(entry[0])
             if left:
-                old = left.pop()
-                touched.add(old[0])
-                reused.append((*entry, position, event.id, event.created_at, rows[old]))
+                reused.append((*entry, position, event.id, event.created_at, rows[left.pop()]))
             else:
                 fresh.append((event.pubkey, entry[0], position, event.id, event.created_at, entry[1]))
-        touched.update(address for address, _ in left)
         stale += [(rows[entry],) for entry in left]
     _write(kept, reused, stale)
     sql.insert(Adoption, _COLUMNS, fresh)

@@ -9,8 +9,8 @@ from django.db import connection, transaction
 
 from marketplace.ingest import sql, waiting
 
-# SQLite's waiters ask again after 1, 2, 5, 10, 15, 20, 25 ms: who waits asks within this.
-LONGEST_PAUSE = 0.1  # seconds
+# SQLite's waiters ask again after 1, 2, 5, 10, 15, 20, 25, 50, 100 ms: who waits asks within this.
+LONGEST_PAUSE = 0.25  # seconds
 LOOK = 0.001
 CHECKPOINT = 10_000  # pages of the write-ahead log: transactions touch the same pages again and again
 CACHE = 32_000  # KiB of pages kept in memory, so that those a transaction changes are written once, at its end

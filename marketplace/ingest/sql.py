@@ -81,12 +81,12 @@ def _groups(rows: Sequence[Sequence[Any]], width: int) -> Iterator[tuple[int, li
         for part in parts(rows, width):
             yield len(part), [list(chain.from_iterable(part))]
         return
-    size = PREPARED_ROWS
-    whole = len(rows) - len(rows) % size
-    if whole:
-        yield size, [list(chain.from_iterable(rows[at : at + size])) for at in range(0, whole, size)]
-    if whole < len(rows):
-        yield 1, [list(row) for row in rows[whole:]]
+    start = 0
+    for size in (PREPARED_ROWS, PREPARED_ROWS // 8, 1):
+        end = len(rows) - (len(rows) - start) % size
+        if start < end:
+            yield size, [list(chain.from_iterable(rows[at : at + size])) for at in range(start, end, size)]
+        start = end
 
 
 def _filled(rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:

@@ -93,7 +93,7 @@ def read_adoptions(event: Event | Draft) -> AdoptionList:
 def named_skills(event: Event | Draft) -> list[tuple[str, str, str]]:
     """What `read_adoptions` counts and nothing beside it: each address with its author and its name."""
     texts = dict.fromkeys([tag[1] for tag in event.tags if tag[0] == "a" and len(tag) > 1])
-    return [match.group(0, 1, 2) for match in map(_SKILL.match, texts) if match]
+    return [(match[0], match[1], match[2]) for match in map(_SKILL.match, texts) if match]
 
 
 def write_adoptions(adoptions: AdoptionList) -> tuple[str, Tags]:

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from json.encoder import encode_basestring as _text  # type: ignore[attr-defined]
 from typing import Any
 
 from marketplace.protocol.kinds import is_addressable, is_replaceable
@@ -16,7 +17,8 @@ Tags = tuple[Tag, ...]
 
 # NIP-01 escapes exactly these; every other character is verbatim, control characters too.
 _ESCAPES = str.maketrans({"\n": "\\n", '"': '\\"', "\\": "\\\\", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"})
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+# Events are trees of tuples: nothing in them leads back to itself.
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
 def canonical(pubkey: str, created_at: int, kind: int, tags: Sequence[Sequence[str]], content: str) -> bytes:
@@ -128,16 +130,10 @@ class Event(_Tagged):
 
     def to_json(self) -> str:
         """One line of JSON; control characters are escaped, so it is safe in any database."""
-        return _encode(
-            {
-                "id": self.id,
-                "pubkey": self.pubkey,
-                "created_at": self.created_at,
-                "kind": self.kind,
-                "tags": self.tags,
-                "content": self.content,
-                "sig": self.sig,
-            }
+        # Put together by hand: half of the time that the encoder takes for the whole.
+        return (
+            f'{{"id":{_text(self.id)},"pubkey":{_text(self.pubkey)},"created_at":{self.created_at},"kind":{self.kind},'
+            f'"tags":{_encode(self.tags)},"content":{_text(self.content)},"sig":{_text(self.sig)}}}'
         )
 
 

@@ -105,11 +105,11 @@ def read_skill(event: Event | Draft, plaintext: str | None = None) -> SkillSpec:
         params=parameters.from_content(content, problems) if generation == "A" else NOTHING_SET,
         soul=contents.soul(content, problems),
         base=contents.text(content, "base", problems) if content.get("base") is not None else None,
-        topics=tuple(dict.fromkeys(topic for topic in event.values("t") if topic)),
+        topics=tuple(dict.fromkeys(filter(None, event.values("t")))),
         license=event.value("license"),
         version=event.value("version"),
         trigger=trigger,
-        trigger_tags=tuple(tag for tag in event.tags if tag[0] in tag_names(trigger.kind)) if trigger else (),
+        trigger_tags=_trigger_tags(event.tags, trigger) if trigger else (),
         extra_content=tuple((key, text) for key, text in raw if key not in contents.KNOWN[generation]) if raw else (),
         extra_tags=_extra_tags(event.tags, trigger),
         generation=generation,
@@ -250,6 +250,11 @@ def _looks(spec: SkillSpec) -> list[Problem]:
     if scripts := hidden.mixed_scripts(spec.d):
         found.append(Problem("d", f"The name mixes {' and '.join(scripts)} letters that look alike.", "warning"))
     return found
+
+
+def _trigger_tags(tags: Tags, trigger: TriggerSpec) -> Tags:
+    own = tag_names(trigger.kind)
+    return tuple([tag for tag in tags if tag[0] in own])
 
 
 def _extra_tags(tags: Tags, trigger: TriggerSpec | None) -> Tags:

@@ -34,6 +34,7 @@ KINDS: dict[str, TriggerKind] = {
     "chain": chain,
 }
 _COMMON_TAGS = frozenset({"trigger", "action", "enabled", *parameters.NAMES})
+_TAGS = {name: _COMMON_TAGS.union(kind.TAGS) for name, kind in KINDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def problems_of(spec: TriggerSpec) -> list[Problem]:
 
 def tag_names(kind: str) -> frozenset[str]:
     """The tags that a trigger of this kind reads and writes; others in the event are not its own."""
-    return _COMMON_TAGS.union(KINDS[kind].TAGS) if kind in KINDS else _COMMON_TAGS
+    return _TAGS.get(kind, _COMMON_TAGS)
 
 
 def delivery_key(text: str) -> str:
