@@ -56,6 +56,23 @@ def test_a_file_that_is_not_there_is_said_in_words() -> None:
         call_command("ingest", "/nowhere/events.jsonl")
 
 
+def test_a_file_of_nothing_but_refusals_ends_with_an_error(tmp_path: Path, keys: Keys) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text(f"nonsense\n{keys.A.skill('s').to_json()[:-2]}\n")
+    out = io.StringIO()
+    with pytest.raises(CommandError, match="every line was refused"):
+        call_command("ingest", str(path), stdout=out, stderr=io.StringIO())
+    assert [json.loads(line)["reason"] for line in out.getvalue().splitlines()] == ["json", "json"]
+    path.write_text(f"nonsense\n{keys.A.sign(1, 'a note').to_json()}\n")
+    assert [row["outcome"] for row in run(path)[0]] == ["refused", "ignored"]
+
+
+def test_long_lines_are_handed_over_in_smaller_batches(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "TOGETHER", 100)
+    lines = [b"x" * 60, b" ", b"y" * 60, b"z"]
+    assert list(command._batches(io.BytesIO(b"\n".join(lines)))) == [[b"x" * 60, b"y" * 60], [b"z"]]
+
+
 def test_an_empty_file_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "none").write_text("")
     assert run(tmp_path / "none") == ([], "no events\n")
