@@ -174,7 +174,7 @@ class FolderSource:
         return self._skill(name, parts, data)
 
     def _skill(self, name: str, parts: tuple[str, ...], data: bytes) -> Folder:
-        file = _parsed(data, name)
+        file = read_skillmd(data, name)
         found = Folder(name, parts, file, hashlib.sha256(data).hexdigest()[:16])
         if file.usable:
             return found
@@ -245,11 +245,6 @@ _BRACKETS = str.maketrans("<>", "‹›")
 
 def _not_text(path: str, name: str) -> str:
     raise SkillsError(f'"{path}" is not a text file', skill_name=name, path=path)
-
-
-@lru_cache(maxsize=128)
-def _parsed(data: bytes, folder: str) -> SkillFile:
-    return read_skillmd(data, folder)
 
 
 @lru_cache(maxsize=4_096)
