@@ -11,8 +11,8 @@ from ninja.errors import HttpError
 from pydantic import Field, StringConstraints
 
 from agents import arming
-from agents.models import Agent
-from agents.preview import edited, preview
+from agents.models import Agent, Conversation, Run
+from agents.preview import edited, next_turn, preview
 from agents.views.run_start import read_address, version_of
 from marketplace.models import User
 from marketplace.protocol import kinds
@@ -49,6 +49,7 @@ class PreviewIn(Schema):
     overrides: OverridesIn = Field(
         default_factory=lambda: OverridesIn.model_validate({}), description="What is set for one run alone"
     )
+    conversation: int | None = Field(None, ge=1, lt=2**63, description="Id: as its next turn, with what was said")
     fetch: bool = Field(False, description="Ask the granted tools that fill variables, as a run would")
 
 
@@ -103,7 +104,16 @@ def context_preview(request: HttpRequest, body: PreviewIn) -> dict[str, Any]:
         body.overrides.parameters,
         address,
         timezone.now() if body.fetch else None,
+        _turn(agent, body.conversation),
     )
+
+
+def _turn(agent: Agent | None, conversation: int | None) -> Run | None:
+    if conversation is None:
+        return None
+    if agent is None:
+        raise HttpError(400, "A conversation is had with an agent: name it.")
+    return next_turn(get_object_or_404(Conversation.objects.select_related("agent"), agent=agent, pk=conversation))
 
 
 def _skill(body: PreviewIn, agent: Agent | None, user: User) -> tuple[SkillSpec | None, str]:

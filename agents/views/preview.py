@@ -8,16 +8,16 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
+from agents.preview import own_names, sample_event
 from agents.preview import preview as shown
-from agents.preview import sample_event
 from agents.tools import TOOLS
 from agents.views.current import current_agent
 from marketplace.forms import SkillForm, known_version, typed_fields
 from marketplace.models import User
-from marketplace.protocol import templates
+from marketplace.protocol import kinds
+from marketplace.protocol.events import Address
 from marketplace.protocol.skills import SkillSpec
 from marketplace.protocol.triggers.cron import Cron, next_times
-from marketplace.protocol.vocabulary import VARIABLES
 
 
 @login_required
@@ -32,8 +32,9 @@ def preview(request: HttpRequest) -> HttpResponse:
     agent, spec = current_agent(request), form.spec
     event = sample_event(spec, agent) if _triggered(request, spec) else None
     message = "" if event else request.POST.get("sample_message", "Hello")
-    own = {name: f"[{name}]" for name in templates.variables(spec.template) if name not in VARIABLES}
-    result = shown(spec, agent, message, event, own)
+    address = _address(form)
+    own = {name: f"[{name}]" for name in own_names(agent, spec, address)}
+    result = shown(spec, agent, message, event, own, address=address)
     context: dict[str, Any] = {
         "form": form,
         "fields": [form[name] for name in form.fields],
@@ -64,6 +65,13 @@ def tool_chips(request: HttpRequest) -> HttpResponse:
     granted = set(agent.grants) if agent else set()
     tools = [(tool, tool.name in granted) for tool in TOOLS.values()]
     return render(request, "agents/_preview_tools.html", {"tools": tools})
+
+
+def _address(form: SkillForm) -> str:
+    """Where it will stand once it is published: an own skill that the agent adopted is previewed in its place."""
+    identity = form.cleaned_data.get("identity")
+    kind = kinds.SKILL if form.spec.public else kinds.PRIVATE_SKILL
+    return str(Address(kind, identity.pubkey, form.spec.d)) if identity and form.spec.d else ""
 
 
 def _triggered(request: HttpRequest, spec: SkillSpec) -> bool:

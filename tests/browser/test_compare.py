@@ -14,7 +14,7 @@ def start(page: Any, name: str) -> None:
     """The form of a run of this skill."""
     page.goto(f"/?q={name}")
     page.get_by_role("link", name=name, exact=True).click()
-    page.get_by_role("link", name=re.compile("^Run")).first.click()
+    page.get_by_role("link", name="Run", exact=True).click()
     expect(page.locator("#run-form")).to_be_visible()
 
 
