@@ -1,7 +1,6 @@
 """One attempt at one model: paid for before it is made, watched while it is out, on record when it is over."""
 
 import time
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from decimal import Decimal
@@ -45,7 +44,6 @@ class Attempting:
         self.run, self.journal, self.lease, self.first = run, journal, lease, first
         self.terms = llm.Terms.of(run.agent)
         self.full: Allowance | None = None  # the budget that the last refused call did not fit into
-        self.streams = run.trigger_kind == "manual"  # somebody may be looking
         self.endpoints: dict[str, llm.Endpoint] = {}
 
     def endpoint(self, model: str) -> llm.Endpoint:
@@ -90,8 +88,7 @@ class Attempting:
         if llm.is_offline(endpoint.model):
             return self._answered(step, llm.complete(endpoint, request), request.max_tokens)
         heard = [""]
-        listen: Callable[[str], None] | None = (lambda text: heard.__setitem__(0, text)) if self.streams else None
-        future = _threads().submit(llm.complete, endpoint, request, listen)
+        future = _threads().submit(llm.complete, endpoint, request, lambda text: heard.__setitem__(0, text))
         try:
             return self._answered(step, self._watched(step, future, heard), request.max_tokens)
         except Stopped:
@@ -100,7 +97,7 @@ class Attempting:
 
     def _watched(self, step: Step, future: "Future[llm.Answer]", heard: list[str]) -> llm.Answer:
         started = looked = time.monotonic()
-        limit = settings.LLM_TIMEOUT * (LONGEST_STREAM if self.streams else 1) + GRACE
+        limit = settings.LLM_TIMEOUT * LONGEST_STREAM + GRACE
         while True:
             try:
                 return future.result(POLL)

@@ -116,10 +116,10 @@ def test_the_model_that_answered_is_asked_first_on_the_next_turn(models, helper)
     assert asked(models) == ["bad", "good", "good"]
 
 
-def test_runs_that_a_trigger_starts_do_not_stream(models, helper):
+def test_runs_that_a_trigger_starts_stream_like_those_by_hand(models, helper):
     carried_out(rows.run(helper, input={"message": "hi"}))
     carried_out(rows.run(helper, input={"event": {"kind": 1}}, trigger_kind="nostr-subscription"))
-    assert [bool(body.get("stream")) for body in models.asked] == [True, False]
+    assert [bool(body.get("stream")) for body in models.asked] == [True, True]
 
 
 @pytest.mark.django_db(transaction=True)
