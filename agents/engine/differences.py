@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 MOST_WORDS = 5_000  # of each text; beyond, comparing costs more than reading
-_WORD = re.compile(r"\S+\s*|\s+")
+_WORD = re.compile(r"\S+ ?|\s")  # with the space behind it, so that spaces alone match nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ def parameter_fields() -> dict[str, forms.Field]:
     return {
         "llm": forms.CharField(label="Model", required=False, max_length=300, help_text="For this run only."),
         "max_tokens": forms.IntegerField(label="Most tokens", required=False, min_value=1, max_value=1_000_000),
-        "temperature": forms.FloatField(required=False, min_value=0, max_value=2),
-        "seed": forms.IntegerField(required=False, min_value=-(2**63), max_value=2**63 - 1),
+        "temperature": forms.FloatField(label="Temperature", required=False, min_value=0, max_value=2),
+        "seed": forms.IntegerField(label="Seed", required=False, min_value=-(2**63), max_value=2**63 - 1),
     }
 
 

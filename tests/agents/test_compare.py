@@ -62,6 +62,8 @@ def test_the_form_begins_with_the_skills_template_on_both_sides(own: Agent, skil
     page = client.get("/compare/new/", {"skill": skill, "agent": "scout"})
     assert page.content.decode().count("Greet {{place}}.</textarea>") == 2
     assert list(page.context["form"].own.values()) == ["place"]
+    labels = [field.label for _, fields in page.context["form"].sides for field in fields]
+    assert labels == ["Template", "Model", "Most tokens", "Temperature", "Seed"] * 2
 
 
 def test_two_variants_run_on_one_input_and_pin_one_version(

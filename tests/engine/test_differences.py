@@ -31,6 +31,10 @@ def test_only_the_words_that_differ_are_marked() -> None:
     )
 
 
+def test_a_line_that_is_added_leaves_the_one_before_alone() -> None:
+    assert words("settle it.", "settle it.\nBriefly.") == (Piece("same", "settle it."), Piece("ins", "\nBriefly."))
+
+
 def test_texts_that_are_too_long_are_not_compared() -> None:
     assert words("a " * (MOST_WORDS + 1), "a") is None
     assert words("a " * MOST_WORDS, "b " * MOST_WORDS) is not None
