@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
@@ -14,7 +14,7 @@ from agents.engine.context import assemble, names_used
 from agents.models import Agent, Run
 from agents.preview.actions import filled_in
 from agents.preview.estimates import estimates, parts_of, too_long
-from agents.preview.samples import filled
+from agents.preview.samples import edited, filled
 from agents.runner.loading import Loaded, context_input, history, prepared, told_before
 from agents.sources import disclose
 from agents.tools import TOOLS
@@ -92,10 +92,20 @@ def of_run(run: Run) -> dict[str, Any]:
     }
 
 
-def own_names(agent: Agent | None, spec: SkillSpec | None, address: str = "") -> tuple[str, ...]:
-    """What a run can be given besides its message: names of no variable, in the skill, the soul, adopted skills."""
+def own_names(
+    agent: Agent | None, spec: SkillSpec | None, address: str = "", templates_typed: Iterable[str | None] = (None,)
+) -> tuple[str, ...]:
+    """What a run can be given besides its message: names of no variable, in the skill, the soul, adopted skills.
+
+    `templates_typed`: those that would stand in place of the skill's own.
+    """
     loaded = prepared(agent, spec, NOTHING_SET, triggered=False)
-    return _own(context_input(agent, loaded, _place(loaded, address), "", message=None, event=None, arguments={}))
+    variants = [replace(loaded, spec=edited(spec, text)) for text in templates_typed] if spec else [loaded]
+    names: dict[str, None] = {}
+    for one in variants:
+        given = context_input(agent, one, _place(one, address), "", message=None, event=None, arguments={})
+        names |= dict.fromkeys(_own(given))
+    return tuple(names)
 
 
 def _own(given: Any) -> tuple[str, ...]:

@@ -57,11 +57,8 @@ def compare_new(request: HttpRequest) -> HttpResponse:
 
 def _form(request: HttpRequest, asked: Asked) -> CompareForm:
     """A field for each name that the skill, or a template typed in its place, leaves open."""
-    own = dict.fromkeys(asked.own)
-    typed = [request.POST.get(f"{side}_template") for side in SIDES]
-    if asked.spec is not None and not asked.refusal:
-        for template in typed:
-            own |= dict.fromkeys(own_names(asked.agent, edited(asked.spec, template), asked.skill))
+    typed = [request.POST.get(f"{side}_template") for side in SIDES] if request.method == "POST" else [None]
+    own = () if asked.refusal else own_names(asked.agent, asked.spec, asked.skill, [None, *typed])
     initial = _initial(request, asked)
     return CompareForm(request.POST or None, own=own, has_skill=asked.spec is not None, initial=initial)
 

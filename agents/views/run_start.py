@@ -28,8 +28,10 @@ def version_of(agent: Agent, address: Address, user: User) -> str:
     if found := pinned.first():
         return found
     skill = Skill.objects.filter(kind=address.kind, pubkey=address.pubkey, d=address.d).first()
-    own = Identity.objects.filter(user=user, pubkey=address.pubkey).exists()
-    if skill is None or (not own and (skill.kind != kinds.SKILL or not skill.listed)):
+    if skill is None:
+        raise Http404("No such skill.")
+    for_all = skill.kind == kinds.SKILL and skill.listed
+    if not for_all and not Identity.objects.filter(user=user, pubkey=address.pubkey).exists():
         raise Http404("No such skill.")
     return skill.event_id
 

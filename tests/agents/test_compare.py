@@ -209,8 +209,12 @@ def test_the_page_asks_few_questions(
 ) -> None:
     client.post("/compare/new/", form(skill))
     found = Comparison.objects.get()
+    rows.adopt(own, rows.skill({"template": "Always {{house_rule}}."}, d="always"))
     with django_assert_max_num_queries(8):
         client.get(f"/compare/{found.pk}/")
+    for page in ("/compare/new/", "/runs/start/"):
+        with django_assert_max_num_queries(8):
+            assert client.get(page, {"skill": skill, "agent": "scout"}).status_code == 200
 
 
 def test_a_hostile_answer_stays_text(own: Agent, client: Client) -> None:
