@@ -17,7 +17,10 @@ from django.views.decorators.http import require_GET, require_POST
 from agents import arming
 from agents.engine import disclosure
 from agents.models import AdoptedSkill, Agent, Trigger
-from agents.sources.carrying import Carried
+from agents.sources import sources_for
+from agents.sources.adopted import entry_of
+from agents.sources.carrying import Carried, catalogue
+from agents.sources.disclosing import TOOL, description_length
 from agents.tools import TOOLS, Tool
 from agents.views.agent_skills import cost_of, grant_loading
 from agents.views.current import current_agent
@@ -91,7 +94,21 @@ class Offer:
         """What carrying it costs in every request, always on or on demand."""
         if self.agent is None or self.spec is None:
             return Carried()
-        return cost_of(self.agent, self.spec, disclosure.names([(self.skill.d, self.skill.pubkey)])[0])
+        return cost_of(self.agent, self.spec, self._name)
+
+    @property
+    def frame(self) -> int:
+        """Tokens that come once with the list of skills on demand, where this would be the first on it."""
+        if self.agent is None or self.spec is None or not self.cost.line:
+            return 0
+        listed, entry = sources_for(self.agent).list_skills().entries, entry_of(self._name, self.spec)
+        rules, length = self.agent.usage_rules, description_length(self.agent)
+        now = catalogue(listed, rules, length) if TOOL in self.agent.grants else 0
+        return max(0, catalogue([*listed, entry], rules, length) - now - self.cost.line - 1)
+
+    @property
+    def _name(self) -> str:
+        return disclosure.names([(self.skill.d, self.skill.pubkey)])[0]
 
     @property
     def relays(self) -> list[str]:

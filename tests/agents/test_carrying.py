@@ -221,6 +221,22 @@ def test_the_choice_is_made_while_adopting(
     assert own.grants == grants
 
 
+@pytest.mark.django_db
+def test_the_first_skill_on_demand_brings_its_list(own: Agent, client: Client) -> None:
+    published("verse")
+    address = f"31123:{nostr.public_key(AUTHOR)}:verse"
+    page = client.get("/adopt/", {"address": address})
+    offer = page.context["offer"]
+    whole = catalogue([disclosure.Entry("verse", "Verse for verse")])
+    assert abs(offer.frame + offer.cost.line - whole) <= 2 and offer.frame > 100
+    assert f'its list comes with it, <span class="num">{offer.frame}</span> more' in page.content.decode()
+    adopted(own, "other", on_demand=True)
+    own.grants = ["skill"]
+    own.save()
+    page = client.get("/adopt/", {"address": address})
+    assert page.context["offer"].frame <= 2 and "comes with it" not in page.content.decode()
+
+
 # --- The API ----------------------------------------------------------------------
 
 
