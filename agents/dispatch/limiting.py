@@ -31,7 +31,7 @@ def situation(
         open_runs=_counted(agent, "concurrent").filter(status__in=["queued", "running", "waiting"]).count(),
         llm_last_minute=recent if trigger.action == "llm" else 0,
         template_last_minute=recent if trigger.action == "template" else 0,
-        over_budget=trigger.action == "llm" and _over_budget(trigger, now),
+        over_budget=_over_budget(trigger, now) if trigger.action == "llm" else "",
     )
     return case, limits_of(agent)
 
@@ -74,10 +74,10 @@ def _expired(event: Event | None, now: datetime) -> bool:
     return text.isascii() and text.isdigit() and int(text[:15]) <= now.timestamp()
 
 
-def _over_budget(trigger: Trigger, now: datetime) -> bool:
-    """Whether nothing is left to spend; the exact reservation is made before each call."""
+def _over_budget(trigger: Trigger, now: datetime) -> str:
+    """Which budget has nothing left, in words; the exact reservation is made before each call."""
     llm = next((tag[1] for tag in trigger.tags if tag[0] == "llm" and len(tag) > 1), "")
     if (llm or trigger.agent.llm or settings.DEFAULT_LLM).startswith("offline/"):
-        return False
+        return ""
     applying = allowances(trigger.agent, now, skill=trigger.address, triggered=True)
-    return any(budget.state == "stop" for budget in applying)
+    return next((budget.words for budget in applying if budget.state == "stop"), "")

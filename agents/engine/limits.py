@@ -37,7 +37,7 @@ class Situation:
     open_runs: int = 0  # triggered, of the scope of `concurrent`
     llm_last_minute: int = 0
     template_last_minute: int = 0
-    over_budget: bool = False
+    over_budget: str = ""  # which budget is used up, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,5 +70,5 @@ def decide(case: Situation, limits: Limits) -> Refusal | None:
     if case.open_runs >= limits.concurrent:
         return Refusal("concurrency", f"{case.open_runs} triggered runs are open; the limit is {limits.concurrent}.")
     if case.over_budget:
-        return Refusal("budget", "The budget is used up.")
+        return Refusal("budget", case.over_budget)
     return None

@@ -21,6 +21,7 @@ class OwnModelQuerySet(models.QuerySet["OwnModel"]):
     @transaction.atomic
     def put(self, agent: Agent, model: str, values: dict[str, Any], now: datetime) -> "OwnModel":
         """From now on; what was said before ends, and stays on record."""
+        Agent.objects.select_for_update().get(pk=agent.pk)  # of two at once the later one holds
         self.end(agent, model, now)
         return self.create(agent=agent, model=model, since=now, **values)
 

@@ -32,7 +32,6 @@ from marketplace.models import Identity, User
 
 RESERVED = {"new", "switch"}  # first segments under /agents/ that are no agent
 FIRST_BUDGET = Decimal(1)  # US dollars a day, until its owner says otherwise
-WARN_AT = Decimal("0.8")
 
 
 @dataclass

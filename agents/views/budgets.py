@@ -15,7 +15,7 @@ from django.utils import timezone
 from agents.forms.budgets import BudgetsForm
 from agents.models import AdoptedSkill, Agent, Budget, Notice, Trigger
 from agents.models.allowances import overview
-from agents.views.current import own_agent
+from agents.views.current import listed_agent
 from marketplace.models import User
 
 MOST_TOLD = 20
@@ -24,7 +24,7 @@ Change = tuple[str, str, str, Decimal | None]
 
 @login_required
 def agent_budgets(request: HttpRequest, slug: str) -> HttpResponse:
-    own = own_agent(request, slug)
+    own = listed_agent(request, slug)
     own.owner = cast(User, request.user)  # whose zone the periods are of
     rows = overview([own], timezone.now())
     mine = [row for row in rows if row[0].agent_id is not None]
@@ -38,7 +38,7 @@ def agent_budgets(request: HttpRequest, slug: str) -> HttpResponse:
         "tab": "agent_budgets",
         "form": form,
         "site": [row for row in rows if row not in mine],
-        "told": Notice.objects.filter(agent=own).order_by("-at", "-pk")[:MOST_TOLD],
+        "told": Notice.objects.filter(agent=own, budget__isnull=False, channel="dm").order_by("-at", "-pk")[:MOST_TOLD],
     }
     return render(request, "agents/agent_budgets.html", context, status=422 if form.errors else 200)
 

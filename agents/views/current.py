@@ -31,6 +31,11 @@ def own_agent(request: HttpRequest, slug: str) -> Agent:
     return get_object_or_404(agents, slug=slug.replace("\x00", ""))
 
 
+def listed_agent(request: HttpRequest, slug: str) -> Agent:
+    """The same, from what the header has read anyway."""
+    return next((agent for agent in own_agents(request) if agent.slug == slug), None) or own_agent(request, slug)
+
+
 def current_agent(request: HttpRequest) -> Agent | None:
     """The agent chosen in the header, else the owner's first; None where there is none."""
     if not request.user.is_authenticated:

@@ -15,7 +15,7 @@ from agents.engine import fallback
 from agents.engine.costs import Assumed, Price
 from agents.forms.models import OwnModelForm
 from agents.models import Agent, OwnModel
-from agents.views.current import own_agent
+from agents.views.current import listed_agent
 
 MOST_HISTORY = 50
 
@@ -41,7 +41,7 @@ class Row:
 
 @login_required
 def agent_models(request: HttpRequest, slug: str) -> HttpResponse:
-    own, now = own_agent(request, slug), timezone.now()
+    own, now = listed_agent(request, slug), timezone.now()
     if request.method == "POST" and "remove" in request.POST:
         model = request.POST["remove"].replace("\x00", "")[:200]
         if OwnModel.objects.end(own, model, now):

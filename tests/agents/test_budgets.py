@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents import dispatch
@@ -130,6 +132,21 @@ def test_a_site_budget_has_no_agent_and_every_other_has_one(own: Agent) -> None:
             put(agent, scope, "day", "1")
 
 
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="reads the plans of SQLite")
+@pytest.mark.parametrize("scope", ["site", "agent", "skill", "trigger", "run"])
+def test_the_sum_of_each_scope_is_read_from_an_index(own: Agent, scope: str) -> None:
+    target = SKILL if scope in {"skill", "trigger"} else ""
+    put(None if scope == "site" else own, scope, "run" if scope == "run" else "day", "1", target)
+    run = spent(own, "1", skill_address=SKILL, trigger_kind="cron")
+    with CaptureQueriesContext(connection) as asked:
+        allowances(own, timezone.now(), run=run)
+    (summed,) = [one["sql"] for one in asked.captured_queries if "SUM(" in one["sql"]]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {summed}")
+        plan = " ".join(row[3] for row in cursor.fetchall())
+    assert "SCAN" not in plan and "INDEX" in plan, plan
+
+
 # --- Warning and stopping ----------------------------------------------------------
 
 
@@ -199,6 +216,8 @@ def test_a_used_up_skill_holds_its_trigger_back_and_no_other(scope: str) -> None
     spent(agent, "1", NOW, skill_address=first.address, trigger_kind="cron")
     runs = dispatch.runs_for(happened(note(at=AT)), NOW)
     assert {run.skill_address: run.reason for run in runs} == {first.address: "budget", second.address: ""}
+    words = next(run.reason_words for run in runs if run.reason)
+    assert "“one” of bot, a day, is used up: 1 of 1 USD" in words
 
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
@@ -312,6 +331,7 @@ def test_the_page_takes_few_queries_however_many_budgets(
         AdoptedSkill.objects.create(agent=own, address=address, pinned_event="b" * 64)
         put(own, "skill", "day", "1", address)
         put(own, "trigger", "month", "1", address)
+    client.get("/agents/")  # what all pages share is looked up once in a while
     with django_assert_max_num_queries(8):
         assert client.get(f"/agents/{own.slug}/budgets/").status_code == 200
 

@@ -6,8 +6,10 @@ from typing import Any
 
 from playwright.sync_api import expect
 
+from marketplace.protocol import nip19, nostr
 from tests import fakes
-from tests.stack import Stack
+from tests.browser.test_engine import letters
+from tests.stack import Stack, eventually
 
 
 def new_agent(page: Any, name: str) -> str:
@@ -64,6 +66,29 @@ def test_a_tiny_budget_stops_a_run_and_says_so(site: Stack, page: Any, models: f
     expect(page.locator(".notice-warning").filter(has_text="is 80 % used").first).to_be_visible()
     page.goto("/costs/")
     expect(main).to_contain_text("nearly used up")
+
+
+def test_the_admin_reads_of_it_in_a_private_message(site: Stack, page: Any, models: fakes.ModelServer) -> None:
+    """By tick, broker, worker and relay; once."""
+    admin = nostr.generate_secret()
+    slug = new_agent(page, "Teller")
+    page.locator("#id_admin_pubkey").fill(nip19.encode_npub(nostr.public_key(admin)))
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.goto(f"/agents/{slug}/budgets/")
+    page.get_by_label(re.compile("^Limit for Teller, a day")).fill("0.004")
+    page.get_by_role("button", name="Save", exact=True).click()
+    models.script(fakes.text("Spent.", prompt_tokens=20_000, completion_tokens=350))
+    say(page, slug, "spend it")
+    expect(page.locator("main")).to_contain_text("Spent.", timeout=20_000)
+    found = eventually(60, lambda: letters(site, admin), "a message")
+    assert isinstance(found, list)
+    assert [text.partition(" http")[0] for _, text in found] == [
+        "The budget for Teller, a day, is 80 % used: 0.00321 of 0.004 USD."
+    ]
+    page.goto(f"/agents/{slug}/budgets/")
+    expect(page.locator("main")).to_contain_text("What the admin was told")
+    eventually(20, lambda: page.reload() and page.get_by_text("on its way").count() == 0, "it is sent")
+    assert len(letters(site, admin)) == 1
 
 
 def test_a_wrong_limit_is_said_beside_its_field_and_kept(site: Stack, browser: Any, signed_in: str) -> None:

@@ -21,7 +21,7 @@ from agents.engine.limits import Limits, Situation, decide
         ({"llm_last_minute": 10}, "rate"),
         ({"action": "template", "template_last_minute": 60}, "rate"),
         ({"open_runs": 16}, "concurrency"),
-        ({"over_budget": True}, "budget"),
+        ({"over_budget": "The budget for x is used up."}, "budget"),
     ],
 )
 def test_what_is_held_back_says_why(case, reason):
@@ -60,5 +60,5 @@ def test_without_a_price_a_budget_refuses_and_free_calls_always_fit():
 
 
 def test_a_warning_comes_at_four_fifths():
-    assert Allowance("", Decimal(1), Decimal("0.8")).warns
-    assert not Allowance("", Decimal(1), Decimal("0.79")).warns
+    assert Allowance("", Decimal(1), Decimal("0.8")).state == "warn"
+    assert not Allowance("", Decimal(1), Decimal("0.79")).state
