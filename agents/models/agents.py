@@ -66,3 +66,7 @@ class ProviderKey(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["agent", "provider"], name="one_key_per_provider")]
+
+    def in_words(self) -> dict[str, str]:
+        """What may be told of it: never the key, sealed or not."""
+        return {"address": self.base_url or "the provider's own", "key": "held" if self.sealed else "none"}

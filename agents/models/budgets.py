@@ -25,6 +25,11 @@ class BudgetQuerySet(models.QuerySet["Budget"]):
             own |= Q(scope=Budget.Scope.RUN)
         return self.filter(Q(agent=None) | Q(agent=agent) & own)
 
+    def in_words(self, agent: Agent) -> dict[str, str]:
+        """What each of the agent's budgets is for, and its limit; for the history."""
+        rows = self.filter(agent=agent).order_by("scope", "target", "period")
+        return {f"{row.scope} {row.target} {row.period}".replace("  ", " "): f"{row.limit:f}" for row in rows}
+
     def put(self, agent: Agent | None, scope: str, target: str, period: str, limit: Decimal | None) -> None:
         """The limit from now on; None takes it away."""
         place: dict[str, Any] = {"agent": agent, "scope": scope, "target": target, "period": period}

@@ -1,5 +1,6 @@
 """The history of what was changed about an agent, by its owner or by itself: only ever added to, without secrets."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -71,6 +72,12 @@ class Change(models.Model):
             after=after,
         )
 
+    @classmethod
+    def record_fields(cls, before: Agent, after: Agent, names: Iterable[str], now: datetime) -> None:
+        """An entry for each of these fields that its owner gave another value."""
+        for name in names:
+            cls.record(after, name, "", getattr(before, name), getattr(after, name), now)
+
     def save(self, *args: Any, **kwargs: Any) -> None:
         if not self._state.adding:
             raise TypeError("History is added to, never rewritten.")
@@ -122,16 +129,16 @@ def differences(before: Any, after: Any) -> list[str]:
 
 
 def _one(before: Any, after: Any) -> str:
-    if before in (None, "", []):
+    if before is None or before == "" or before == []:
         return _said(after)
     return f"{_said(before)} → {_said(after)}"
 
 
 def _said(value: Any) -> str:
-    if value in (None, "", []):
-        return "nothing"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if value is None or value == "" or value == []:
+        return "nothing"
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return str(value)

@@ -1,6 +1,7 @@
 """An agent's armed copy of a skill's trigger tags."""
 
 from datetime import datetime
+from typing import Any
 
 from django.db import models
 from django.db.models import F
@@ -53,6 +54,8 @@ class Trigger(models.Model):
     rests_until = models.DateTimeField(null=True)  # None: until its owner resumes it
     failures = models.PositiveIntegerField(default=0)  # in a row
     catch_up = models.CharField(max_length=4, choices=CatchUp, default=CatchUp.ONE)  # slots missed while away
+    # Hours within which its owner expects it to fire; None: it may be silent for as long as it likes.
+    expected_hours = models.PositiveIntegerField(null=True)
     usable = models.BooleanField(default=True)
     problem = models.CharField(max_length=300, default="")
     armed_at = models.BigIntegerField()  # unix seconds; nothing before it fires
@@ -65,6 +68,12 @@ class Trigger(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["agent", "address"], name="one_trigger_per_skill")]
+
+    def in_words(self) -> dict[str, Any]:
+        """What its owner decides about it; for the history."""
+        until = self.rests_until.isoformat(timespec="minutes") if self.rests_until else ""
+        rests = f"{self.rests} until {until}" if until else self.rests
+        return {"on": self.enabled, "autonomy": self.autonomy, "missed slots": self.catch_up, "rests": rests}
 
     @property
     def live(self) -> bool:

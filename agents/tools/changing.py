@@ -41,11 +41,11 @@ def trigger_enable(ctx: ToolContext, skill: str, enabled: bool) -> str:
     enabled: true for on, false for off
     """
     trigger = _trigger(ctx, skill)
-    before = trigger.enabled
-    if before != enabled:
+    name, before = trigger.name, trigger.in_words()
+    if trigger.enabled != enabled:
         ctx.site.switch(trigger, enabled, ctx.now)
-    name = trigger.address.split(":", 2)[-1]
-    Change.record(ctx.agent, "trigger", name, {"on": before}, {"on": enabled}, ctx.now, ctx.run)
+        trigger.refresh_from_db()
+    Change.record(ctx.agent, "trigger", name, before, trigger.in_words(), ctx.now, ctx.run)
     problem = f" It cannot fire: {trigger.problem}" if enabled and not trigger.usable else ""
     return f"The trigger of {name} is {'on' if enabled else 'off'}.{problem}"
 

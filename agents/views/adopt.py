@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from agents import arming
 from agents.engine import disclosure
-from agents.models import AdoptedSkill, Agent, Trigger
+from agents.models import AdoptedSkill, Agent, Change, Trigger
 from agents.sources import sources_for
 from agents.sources.adopted import entry_of
 from agents.sources.carrying import Carried, catalogue
@@ -172,6 +172,9 @@ def _adopt(request: HttpRequest, offer: Offer, agent: Agent, seen: str) -> None:
     if publication is None:
         messages.info(request, f"{agent.name} has adopted {offer.skill} already.")
     arming.pin(agent, address, seen, now)
+    was = None if made else {"event": row.pinned_event}
+    Change.record(agent, "adoption", offer.address.d, was, {"event": seen}, now)
+    Change.record(agent, "grants", "", before, agent.grants, now)
 
 
 @login_required
@@ -186,7 +189,9 @@ def unadopt(request: HttpRequest) -> HttpResponse:
         if publication is None:
             messages.info(request, f"{address.d} is not on the list of {agent.name}.")
         else:
-            told(request, publication, f"{agent.name} no longer adopts {address.d}; its trigger is disarmed.")
+            words = f"{agent.name} no longer adopts {address.d}; its trigger is disarmed."
+            if told(request, publication, words):
+                Change.record(agent, "adoption", address.d, {"address": str(address)}, None, timezone.now())
     return _back(request, _offer(request, str(address), agent))
 
 

@@ -12,8 +12,7 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 from django.views.decorators.http import require_POST
 
 from agents.forms import AgentForm, ProviderKeyForm
-from agents.models import Agent, Budget, ProviderKey
-from agents.tools import TOOLS
+from agents.models import Agent, Budget, Change, ProviderKey
 from agents.views.current import own_agent
 from marketplace import signing
 
@@ -45,11 +44,14 @@ def _limits(own: Agent) -> dict[str, Decimal]:
 
 @transaction.atomic
 def _save(own: Agent, form: AgentForm) -> None:
+    now, before, limits = timezone.now(), Agent.objects.get(pk=own.pk), Budget.objects.in_words(own)
     if {"admin_pubkey", "talkers"} & set(form.changed_data):
-        own.dm_since = int(timezone.now().timestamp())  # whom it obeys now may have written to it long before
+        own.dm_since = int(now.timestamp())  # whom it obeys now may have written to it long before
     own.save(update_fields=[*form.Meta.fields, "limits", "dm_since"])
     for period in PERIODS:
         Budget.objects.put(own, Budget.Scope.AGENT, "", period, form.cleaned_data[period])
+    Change.record_fields(before, own, [*form.Meta.fields, "limits"], now)
+    Change.record(own, "budgets", "", limits, Budget.objects.in_words(own), now)
 
 
 @sensitive_post_parameters("key")
@@ -63,11 +65,15 @@ def agent_key(request: HttpRequest, slug: str) -> HttpResponse:
     if not form.is_valid():
         return _page(request, own, AgentForm(instance=own, initial=_limits(own)), form)
     given = form.cleaned_data
-    ProviderKey.objects.update_or_create(
+    before = ProviderKey.objects.filter(agent=own, provider=given["provider"]).first()
+    key, _ = ProviderKey.objects.update_or_create(
         agent=own,
         provider=given["provider"],
         defaults={"base_url": given["base_url"], "sealed": signing.seal(given["key"]) if given["key"] else ""},
     )
+    # A key that takes the place of another is a change too, though nothing of either is told.
+    after = {**key.in_words(), "changed": timezone.now().isoformat(timespec="seconds")}
+    Change.record(own, "provider key", key.provider, before and before.in_words(), after, timezone.now())
     messages.success(request, f"The key for {given['provider']} is sealed and used from the next call on.")
     return redirect("agent_settings", own.slug)
 
@@ -78,18 +84,6 @@ def agent_key_remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     own = own_agent(request, slug)
     key = get_object_or_404(ProviderKey, agent=own, pk=pk)
     key.delete()
+    Change.record(own, "provider key", key.provider, key.in_words(), None, timezone.now())
     messages.success(request, f"The key for {key.provider} is deleted.")
     return redirect("agent_settings", own.slug)
-
-
-@login_required
-def agent_grants(request: HttpRequest, slug: str) -> HttpResponse:
-    own = own_agent(request, slug)
-    if request.method == "POST":
-        own.grants = sorted(set(request.POST.getlist("grant")) & TOOLS.keys())
-        own.save(update_fields=["grants"])
-        messages.success(request, f"{own.name} may use {len(own.grants)} tools. A skill can ask for fewer, never more.")
-        return redirect("agent_grants", own.slug)
-    groups = {risk: [tool for tool in TOOLS.values() if tool.risk == risk] for risk in ("reads", "writes", "spends")}
-    context = {"agent": own, "tab": "agent_grants", "groups": groups, "granted": set(own.grants)}
-    return render(request, "agents/agent_grants.html", context)

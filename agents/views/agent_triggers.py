@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from agents import arming, resting
-from agents.models import Agent, Run, Trigger
+from agents.models import Agent, Change, Run, Trigger
 from agents.models.money import MoneyField
 from agents.views.current import own_agent
 
@@ -74,7 +74,7 @@ def trigger_change(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Its switch, a pause, how much it may do without being asked, and what becomes of missed slots."""
     own, now = own_agent(request, slug), timezone.now()
     trigger = get_object_or_404(Trigger.objects.select_related("agent"), agent=own, pk=pk)
-    asked = request.POST
+    asked, before = request.POST, trigger.in_words()
     if asked.get("autonomy") in Trigger.Autonomy.values:
         Trigger.objects.filter(pk=trigger.pk).update(autonomy=cast(Any, asked["autonomy"]))
     if asked.get("catch_up") in Trigger.CatchUp.values:
@@ -89,4 +89,6 @@ def trigger_change(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     if asked.get("resume"):
         resting.resume(trigger, now)
         messages.success(request, f"{trigger.name} fires again, from now on.")
+    trigger.refresh_from_db()
+    Change.record(own, "trigger", trigger.name, before, trigger.in_words(), now)
     return redirect("agent_triggers", own.slug)

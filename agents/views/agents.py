@@ -22,7 +22,7 @@ from django.views.decorators.http import require_POST, require_safe
 from agents import arming, llm
 from agents.engine.budgets import WARN_AT, Allowance
 from agents.forms import AgentNewForm
-from agents.models import AdoptedSkill, Agent, Budget, Reservation, Run, Trigger
+from agents.models import AdoptedSkill, Agent, Budget, Change, Reservation, Run, Trigger
 from agents.models.allowances import overview, period_start
 from agents.models.money import MoneyField
 from agents.tools import ondemand
@@ -137,6 +137,7 @@ def agent(request: HttpRequest, slug: str) -> HttpResponse:
             "budgets": _budgets(own, user, now),
             "model": own.llm or llm_default(),
             "offline": llm.is_offline(own.llm or llm_default()),
+            "changes": Change.objects.filter(agent=own)[:5],
             "runs": recent.defer(*Run.HEAVY)[:10],
         },
     )
@@ -202,7 +203,9 @@ def agent_enabled(request: HttpRequest, slug: str) -> HttpResponse:
     """The kill switch: off stops every trigger at once, and what is open is stopped too."""
     own, now = own_agent(request, slug), timezone.now()
     on = request.POST.get("enabled") == "on"
+    before = own.enabled
     arming.switch_agent(own, on, now)
+    Change.record(own, "enabled", "", before, on, now)
     if on:
         messages.success(request, f"{own.name} is on: its triggers fire again from now on.")
     else:

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from agents.forms.budgets import BudgetsForm
 from agents.models import AdoptedSkill, Agent, Budget, Notice, Trigger
+from agents.models import Change as History
 from agents.models.allowances import overview
 from agents.views.current import listed_agent
 from marketplace.models import User
@@ -70,5 +71,8 @@ def _targets(own: Agent) -> list[tuple[str, str]]:
 
 @transaction.atomic
 def _save(own: Agent | None, changes: Sequence[Change]) -> None:
+    before = Budget.objects.in_words(own) if own else {}
     for scope, target, period, limit in changes:
         Budget.objects.put(own, scope, target, period, limit)
+    if own:
+        History.record(own, "budgets", "", before, Budget.objects.in_words(own), timezone.now())

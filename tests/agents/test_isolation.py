@@ -13,10 +13,12 @@ from agents.models import (
     AdoptedSkill,
     Agent,
     Budget,
+    Change,
     Comparison,
     Conversation,
     Delivery,
     Hook,
+    Memory,
     ProviderKey,
     Run,
     SkillUpload,
@@ -69,6 +71,8 @@ def alice() -> User:
     run = rows.run(own, status="waiting", output="secret output", skill_name="secret skill", conversation=talk, turn=1)
     Step.objects.create(run=run, position=1, kind="tool", state="waiting", name="nostr_post", started_at=timezone.now())
     Comparison.objects.create(agent=own, key="k", run_a=run, run_b=run, created_at=timezone.now())
+    Memory.objects.create(agent=own, text="secret memory", created_at=timezone.now())
+    Change.record(own, "llm", "", "secret model", "other", timezone.now())
     ApiToken.issue(user, "secret token", ["read"])
     Draft.objects.create(user=user, identity=own.identity)
     SkillUpload.objects.create(agent=own, name="secret", digest="", size=1, files=1, uploaded_at=timezone.now())
@@ -102,6 +106,8 @@ def filled(route: str, user: User) -> str:
             else Comparison.objects.get(agent=own).pk if first.startswith("compare/")
             else Conversation.objects.get(agent=own).pk if "talk/" in route
             else Trigger.objects.get(agent=own).pk if "triggers/" in route
+            else Memory.objects.get(agent=own).pk if "memory/" in route
+            else Change.objects.get(agent=own).pk if "changes/" in route
             else ProviderKey.objects.get(agent=own).pk
         ),
     }  # fmt: skip
@@ -126,6 +132,8 @@ def state() -> list[Any]:
         Publication,
         Identity,
         SkillUpload,
+        Memory,
+        Change,
     )
     found: list[Any] = [list(model.objects.order_by("pk").values()) for model in models]
     return [*found, list(ApiToken.objects.order_by("pk").values())]

@@ -295,10 +295,8 @@ def test_a_trigger_is_switched_off_and_on(agent: Agent, relay: LocalRelay) -> No
     assert not Trigger.objects.get().enabled
     call(context(agent), "trigger_enable", {"skill": "warn-lightning", "enabled": True})
     assert Trigger.objects.get().enabled
-    assert [entry.after for entry in Change.objects.filter(what="trigger").order_by("pk")] == [
-        {"on": False},
-        {"on": True},
-    ]
+    entries = Change.objects.filter(what="trigger").order_by("pk")
+    assert [entry.words for entry in entries] == [["on: yes → no"], ["on: no → yes"]]
 
 
 def test_another_agents_trigger_is_out_of_reach(agent: Agent, relay: LocalRelay) -> None:
