@@ -58,17 +58,24 @@ class Watch:
         )
 
     def filters(self, url: str, synced_until: int) -> list[Filter]:
-        """What to ask this relay for: from where it was last read to its end, or from when each was armed."""
+        """What to ask this relay for: from where it was last read to its end, or from when each was armed.
+
+        Words are asked for only where nothing else narrows: many relays refuse a search, and they are looked for here.
+        """
         wanted = []
         for one in self.triggers.values():
             if url in one.relays or url in settings.RELAYS:
                 since = max(one.armed_at, synced_until - OVERLAP)
-                wanted += [replace(item.timeless(), search=item.search, since=since) for item in one.filters]
+                wanted += [replace(item.timeless(), search=_asked_words(item), since=since) for item in one.filters]
         return merge(wanted)
 
     @property
     def own_relays(self) -> set[str]:
         return {url for one in self.triggers.values() for url in one.relays}
+
+
+def _asked_words(item: Filter) -> str | None:
+    return None if item.ids or item.authors or item.tags else item.search
 
 
 def live() -> QuerySet[Trigger]:

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from agents.management.commands.listen import Listener
+from agents.management.commands.listen import Listener, _known_relays
 from agents.management.merging import merge
 from agents.management.watching import look, revision
 from agents.models import Agent, Run, Trigger
 from marketplace import relays
-from marketplace.models import ArchivedEvent, Skill
+from marketplace.models import ArchivedEvent, Relay, Skill
 from marketplace.protocol.events import Event
 from marketplace.protocol.filters import Filter
 from tests.agents.world import AT, make_agent, make_trigger, note, signed, skill_event, stranger
@@ -303,3 +303,11 @@ def _a_gap_is_made_good(site: Site, pubkey: str) -> None:
     site.until(5, lambda: site.rows("SELECT 1 FROM marketplace_relay WHERE state = 'live'"), "it is live again")
     assert len(site.rows("SELECT 1 FROM agents_run")) == 22
     assert not site.rows("SELECT 1 FROM agents_run WHERE status = 'suppressed'")
+
+
+@pytest.mark.django_db
+def test_a_relay_that_was_only_published_to_is_read_once_it_is_wanted() -> None:
+    Relay.objects.create(url="ws://127.0.0.1:1", reads=False)
+    Relay.objects.create(url="ws://127.0.0.1:2", reads=False, state=Relay.State.AWAY)  # somebody switched it off
+    known = _known_relays({"ws://127.0.0.1:1", "ws://127.0.0.1:2"})
+    assert {url: reads for url, (reads, _) in known.items()} == {"ws://127.0.0.1:1": True, "ws://127.0.0.1:2": False}

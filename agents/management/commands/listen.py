@@ -192,4 +192,7 @@ def _patiently(listener: Listener, work: Callable[..., T], arguments: tuple[Any,
 
 
 def _known_relays(urls: set[str]) -> dict[str, tuple[bool, int]]:
-    return {relay.url: (relay.reads, relay.synced_until) for relay in Relay.objects.filter(url__in=urls)}
+    rows = Relay.objects.filter(url__in=urls)
+    # Events may have been seen on a relay, by publishing to it, before anybody wanted to read it.
+    rows.filter(state=Relay.State.NEW).update(reads=True)
+    return {relay.url: (relay.reads, relay.synced_until) for relay in rows.all()}
