@@ -268,6 +268,15 @@ def test_the_run_page_shows_all_of_it(own: Agent, client: Client, models: Any) -
     assert '"description"' in page.replace("&quot;", '"')  # of a tool's schema
 
 
+def test_a_run_without_a_model_shows_no_request(own: Agent, client: Client) -> None:
+    tags = (["trigger", "nostr-subscription"], ["filter", '{"kinds":[1]}'], ["action", "template"])
+    found = rows.skill({"template": "LOG: {content}"}, *tags)
+    happened = {"input": {"event": EVENT}, "action": "template", "trigger_kind": "nostr-subscription"}
+    run = rows.carried_out(rows.run(own, found, **happened))
+    page = client.get(f"/runs/{run.pk}/").content.decode()
+    assert run.status == "succeeded" and "Exact request" not in page
+
+
 def test_the_run_page_asks_the_database_few_questions(
     own: Agent, client: Client, models: Any, django_assert_max_num_queries: Any
 ) -> None:

@@ -162,7 +162,8 @@ def test_a_key_in_an_error_is_nowhere_afterwards(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     said = f"Client error '404 Not Found' for url 'https://llm.example/v1/m:generate?key={spelling}'"
-    inside = fakes.Scripted({"error": {"message": said, "code": 500, "metadata": {"raw": spelling}}})
+    wrong = {"error": {"message": said, "code": 500, "metadata": {"raw": spelling}}}
+    inside = sse(wrong) if way == "streamed" else fakes.Scripted(wrong)
     models.script(fakes.error(404, said), model="first")
     models.script(inside, model="second")
     answer_whole(models, way)
@@ -175,6 +176,7 @@ def test_a_key_in_an_error_is_nowhere_afterwards(
     )
     for text in (shown, kept, caplog.text):
         assert spelling not in text and KEY not in text
+    assert run.steps.filter(error__contains="The answer held an error").count() == 1
     assert "404 Not Found" in kept and "404 Not Found" in shown.replace("&#x27;", "'")
 
 
