@@ -4,13 +4,13 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Value
+from django.db.models import F
 from django.utils import timezone
 
 from agents.engine.costs import Usage
 from agents.models import Reservation, Run, Step
 from agents.models.allowances import counts_as_triggered
-from agents.models.money import MoneyField
+from agents.runner import statements
 from marketplace.protocol.storable import storable
 
 
@@ -36,14 +36,14 @@ class Journal:
             started_at=timezone.now(),
             **storable(values),
         )
-        step.save(force_insert=True)
+        statements.insert(step)
         self.steps.append(step)
         return step
 
     def reserve(self, step: Step, amount: Decimal | None) -> None:
         """The worst case of a call, counted as spent until it is settled."""
         if amount:
-            Reservation.objects.create(
+            reservation = Reservation(
                 step=step,
                 agent=self.run.agent,
                 skill_address=self.run.skill_address,
@@ -51,6 +51,7 @@ class Journal:
                 amount=amount,
                 at=step.started_at,
             )
+            statements.insert(reservation)
 
     def end(self, step: Step, state: str, **values: Any) -> None:
         step.state = state
@@ -83,17 +84,20 @@ class Journal:
         }
         values = storable({**tokens, "cost": cost, "estimated": estimated, **values})
         with transaction.atomic():
-            if not Step.objects.filter(pk=step.pk, state=Step.State.RUNNING).update(**values):
+            if not statements.update(Step, values, pk=step.pk, state=Step.State.RUNNING):
                 return False
             counts = assumed if cost is None else cost
-            Reservation.objects.filter(step=step).update(settled=F("amount") if counts is None else counts)
-            totals: dict[str, Any] = {name: F(name) + value for name, value in tokens.items() if value}
+            if counts is None:
+                Reservation.objects.filter(step=step).update(settled=F("amount"))
+            else:
+                statements.update(Reservation, {"settled": counts}, step=step.pk)
+            totals: dict[str, Any] = {name: value for name, value in tokens.items() if value}
             if cost is None:
-                totals["unknown_costs"] = F("unknown_costs") + 1
+                totals["unknown_costs"] = 1
             elif cost:
-                totals["cost"] = F("cost") + Value(cost, MoneyField())
+                totals["cost"] = cost
             if totals:
-                Run.objects.filter(pk=self.run.pk).update(**totals)
+                statements.add(Run, totals, pk=self.run.pk)
         for name, value in values.items():
             setattr(step, name, value)
         return True
@@ -116,7 +120,7 @@ class Journal:
         values = storable(values)
         for name, value in values.items():
             setattr(step, name, value)
-        Step.objects.filter(pk=step.pk).update(**values)
+        statements.update(Step, values, pk=step.pk)
 
 
 NO_USAGE = Usage(known=False)
