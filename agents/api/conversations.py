@@ -2,6 +2,7 @@
 
 import secrets
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, cast
 
 from django.http import HttpRequest
@@ -85,7 +86,7 @@ def begin(request: HttpRequest, slug: str, body: SayIn) -> Status[dict[str, Any]
     run = talking.begin(own, Conversation.Channel.PAGE, body.message, timezone.now(), _key(body), **more)
     if run.conversation_id is None:
         raise HttpError(409, "The conversation that this key began is deleted.")
-    return Status(201, _conversation(_own(user, run.conversation_id), TurnsQuery()))
+    return Status(201, _conversation(_own(user, run.conversation_id), TurnsQuery(before=None, limit=50)))
 
 
 @router.post(
@@ -144,7 +145,7 @@ def _conversation(own: Conversation, asked: TurnsQuery) -> dict[str, Any]:
     return {
         **{name: getattr(own, name) for name in ("id", "channel", "peer", "title", "created_at", "updated_at")},
         "agent": own.agent.slug,
-        "cost": digits(counted.cost or 0) if counted.cost else "0",
+        "cost": digits(counted.cost or Decimal(0)),
         "unknown_costs": counted.unknown or 0,
         "turns": [_turn(turn) for turn in turns],
         "before": first if first > 1 else None,

@@ -35,7 +35,8 @@ def hear(agent: Agent, event: Event, now: datetime, relay: str = "") -> Run | No
     try:
         message = signing.read_message(agent.identity, event)
     except ValueError:
-        return _ignore(agent, event, now)
+        _ignore(agent, event, now)
+        return None
     except (signing.NotHeld, signing.VaultError) as error:
         log.warning("messages to %s cannot be read: %s", agent.slug, error)
         return None
@@ -43,7 +44,8 @@ def hear(agent: Agent, event: Event, now: datetime, relay: str = "") -> Run | No
         return None
     text = storable(message.text)
     if not obeys(agent, message.sender) or not 0 < len(text.strip()) <= LONGEST or nip19.holds_nsec(text):
-        return _ignore(agent, event, now)
+        _ignore(agent, event, now)
+        return None
     return _turn(agent, message, event, text, now, relay)
 
 
@@ -64,7 +66,8 @@ def _turn(agent: Agent, message: DirectMessage, event: Event, text: str, now: da
     try:
         return talking.say(talk, text, now, key, autonomy=autonomy, origin=origin, most_open=MOST_OPEN)
     except talking.Busy:
-        return _ignore(agent, event, now)
+        _ignore(agent, event, now)
+        return None
 
 
 def _name(key: str) -> str:

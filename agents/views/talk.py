@@ -1,6 +1,7 @@
 """Talking to an agent on its page: every turn is a run, shown as it comes, and goes on after any restart."""
 
 import secrets
+from decimal import Decimal
 from typing import Any, cast
 
 from django.conf import settings
@@ -168,7 +169,7 @@ def _shown(own: Conversation, live: list[Turn]) -> dict[str, Any]:
 
 
 def _money(row: Any) -> str:
-    return cost_words(row.cost or 0, row.unknown or 0)
+    return cost_words(row.cost or Decimal(0), row.unknown or 0)
 
 
 def _number(request: HttpRequest, name: str) -> int:
