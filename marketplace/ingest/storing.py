@@ -22,8 +22,9 @@ from marketplace.relays.arrivals import Incoming
 
 BATCH = 1_000  # events per transaction, fewer where they are large
 CHARACTERS = 8_000_000  # of their texts
-STEP = 200  # events between two looks at who else waits to write
-WEIGHT = 4_000  # tags between two looks: one list may name 2,000 skills
+STEP = 100  # events between two looks at who else waits to write
+WEIGHT = 2_000  # tags between two looks: one list may name 2,000 skills
+SHORT = 5  # steps are this much shorter while others have shown themselves lately
 log = logging.getLogger(__name__)
 
 Checked = tuple[Incoming, Event | Outcome]
@@ -59,15 +60,15 @@ def _store(batch: Sequence[Incoming], now: int) -> list[Outcome]:
         found.id: skills.prepare(found) for found in checked if isinstance(found, Event) and found.kind in kinds.SKILLS
     }
     outcomes: list[Outcome] = []
-    steps = _steps(list(zip(batch, checked, strict=True)))
-    while steps:
-        if not any(isinstance(found, Event) for step in steps for _, found in step):
-            return outcomes + [found for step in steps for _, found in step if isinstance(found, Outcome)]
+    left = deque(zip(batch, checked, strict=True))
+    while left:
+        if not any(isinstance(found, Event) for _, found in left):
+            return outcomes + [found for _, found in left if isinstance(found, Outcome)]
         work = _Transaction(now, prepared)
         with pace.write():
-            work.take(steps.popleft())
-            while steps and not waiting.others_wait():
-                work.take(steps.popleft())
+            work.take(_step(left))
+            while left and not waiting.others_wait():
+                work.take(_step(left))
             work.finish()
         outcomes += work.outcomes
     return outcomes
@@ -102,17 +103,17 @@ def _parts(batch: Sequence[Incoming]) -> Iterator[Sequence[Incoming]]:
         yield batch[start:]
 
 
-def _steps(checked: Sequence[Checked]) -> "deque[list[Checked]]":
-    steps: deque[list[Checked]] = deque()
-    weight = STEP * WEIGHT
-    for incoming, found in checked:
-        own = len(found.tags) if isinstance(found, Event) else 0
-        if not steps or len(steps[-1]) >= STEP or weight + own > WEIGHT:
-            steps.append([])
-            weight = 0
-        steps[-1].append((incoming, found))
-        weight += own
-    return steps
+def _step(left: "deque[Checked]") -> list[Checked]:
+    share = SHORT if waiting.lately() else 1
+    step: list[Checked] = []
+    weight = 0
+    while left and len(step) < STEP // share:
+        found = left[0][1]
+        weight += len(found.tags) if isinstance(found, Event) else 0
+        if step and weight > WEIGHT // share:
+            break
+        step.append(left.popleft())
+    return step
 
 
 class _Transaction:

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from json.encoder import encode_basestring as _text  # type: ignore[attr-defined]
+from json.encoder import encode_basestring as _text
 from typing import Any
 
 from marketplace.protocol.kinds import is_addressable, is_replaceable

@@ -61,8 +61,18 @@ def test_a_statement_outside_a_transaction_is_seen_too() -> None:
     until(False)
 
 
+def test_who_is_stopped_in_its_turn_does_not_stop_others_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "LONGEST", 0.02)
+    with waiting.turn():  # and no transaction: as if it hung before or after it
+        writer = Writer()
+        writer.start()
+        writer.join()
+    assert Heartbeat.objects.exists()
+
+
 def test_a_batch_is_cut_short_for_a_waiting_writer(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storing, "STEP", 2)
+    monkeypatch.setattr(storing, "SHORT", 1)
     seen: list[int] = []
     writer = Writer()
     take = storing._Transaction.take
@@ -81,6 +91,33 @@ def test_a_batch_is_cut_short_for_a_waiting_writer(keys: Keys, monkeypatch: pyte
     assert [outcome.outcome for outcome in outcomes] == ["stored"] * 8
     assert seen == [2, 4, 6]  # after the first two the writer had its turn, then the rest went as one transaction
     assert Skill.objects.count() == 8
+
+
+def test_steps_are_short_while_others_come_and_go(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    take = storing._Transaction.take
+
+    def noted(work: storing._Transaction, step: list[storing.Checked]) -> None:
+        sizes.append(len(step))
+        take(work, step)
+
+    monkeypatch.setattr(storing._Transaction, "take", noted)
+    events = [Incoming(keys.A.skill(f"s{n}", at=T0 + n)) for n in range(40)]
+    monkeypatch.setattr(waiting, "lately", lambda: True)
+    store(events[:30], NOW)
+    monkeypatch.setattr(waiting, "lately", lambda: False)
+    store(events[30:], NOW)
+    assert sizes == [20, 10, 10]
+
+
+def test_the_log_is_copied_back_after_so_many_rows(keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(pace, "CHECKPOINT", 10)
+    with connection.execute_wrapper(lambda run, sql, *rest: (told.append(sql), run(sql, *rest))[1]):
+        store([Incoming(keys.A.skill(f"s{n}", at=T0 + n)) for n in range(20)], NOW)
+        store([Incoming(keys.A.skill("s0", at=T0))], NOW)
+    assert told.count("PRAGMA wal_checkpoint(PASSIVE)") == 1
+    assert told.index("PRAGMA wal_checkpoint(PASSIVE)") > told.index("BEGIN IMMEDIATE")
 
 
 def test_nobody_waits_and_nothing_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
