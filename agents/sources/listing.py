@@ -93,7 +93,7 @@ class Merged:
             for entry in found.entries:
                 if entry.name in owners:
                     first = owners[entry.name].name
-                    reports.append(Report(entry.name, source.name, 0, f"{first} has a skill of this name already."))
+                    reports.append(Report(entry.name, source.name, 0, f"the skill of this name in {first} comes first."))
                 elif entry.name not in self.hidden:
                     entries[entry.name], owners[entry.name] = entry, source
         self._owners = owners

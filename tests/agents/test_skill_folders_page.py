@@ -181,7 +181,7 @@ def test_the_page_tells_what_is_wrong_with_each_folder(
         "SKILL.md, line 1: the description is missing.",
         "its file is called skill.md; exactly SKILL.md counts.",
         "the path is not a file inside this skill&#x27;s folder.",
-        "Not offered: your uploads has a skill of this name already.",
+        "Not offered: the skill of this name in your uploads comes first.",
         'Only you may ask for it, as <span class="mono">/quiet</span>',
         "U+202E",
         "Not read now: the folder is not there.",

@@ -36,7 +36,7 @@ def test_the_first_name_wins_and_the_rest_are_reported():
         ("post", "of one"),
         ("extra", "of two"),
     ]
-    assert found.reports == (Report("post", "two", 0, "one has a skill of this name already."),)
+    assert found.reports == (Report("post", "two", 0, "the skill of this name in one comes first."),)
     assert found.complete
     assert Merged([first, second]).load_skill("post").body == "Body of post in one."
     assert Merged([first, second]).read_file("extra", "a.md") == "two/extra/a.md"

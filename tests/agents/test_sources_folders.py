@@ -156,7 +156,7 @@ def test_the_first_of_two_with_one_name_wins_in_a_root_and_between_roots(root: P
     assert names(merged) == ["same"] and merged.load_skill("same").body == "first"
     assert reasons(merged) == {
         "team/b": "the folder “a” has the name “same” already.",
-        "more": "team has a skill of this name already.",
+        "more": "the skill of this name in team comes first.",
     }
 
 
