@@ -92,8 +92,8 @@ class Merged:
             reports += found.reports
             for entry in found.entries:
                 if entry.name in owners:
-                    first = owners[entry.name].name
-                    reports.append(Report(entry.name, source.name, 0, f"the skill of this name in {first} comes first."))
+                    reason = f"the skill of this name in {owners[entry.name].name} comes first."
+                    reports.append(Report(entry.name, source.name, 0, reason))
                 elif entry.name not in self.hidden:
                     entries[entry.name], owners[entry.name] = entry, source
         self._owners = owners
