@@ -6,6 +6,7 @@ from django.db import IntegrityError, transaction
 
 from agents.dispatch.announcing import announce_after_commit
 from agents.models import Run
+from agents.models.runs import CALLED
 from marketplace.protocol.events import Address
 from marketplace.protocol.triggers import delivery_key
 
@@ -17,7 +18,7 @@ def child(
 ) -> Run:
     """A run of this skill version with no more rights than its parent has; the same key gives the same run."""
     address = Address.parse(skill_address)
-    own = {"agent": parent.agent, "trigger_kind": "manual", "occasion_key": delivery_key(f"call:{key}")}
+    own = {"agent": parent.agent, "trigger_kind": "manual", "occasion_key": delivery_key(f"{CALLED}{key}")}
     try:
         with transaction.atomic():
             run = Run.objects.create(

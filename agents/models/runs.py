@@ -15,6 +15,7 @@ from agents.models.money import MoneyField
 from agents.models.triggers import Trigger
 from marketplace.models import User
 
+CALLED = "call:"  # how the occasion key of a run begins that a tool of another run started
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
@@ -196,7 +197,10 @@ class Run(models.Model):
 
     def cancel(self, now: datetime, why: str) -> bool:
         """Stop it: the status goes first, a worker sees it before its next step."""
-        return bool(Run.objects.filter(pk=self.pk).open().cancel(now, why))
+        stopped = bool(Run.objects.filter(pk=self.pk).open().cancel(now, why))
+        for child in self.children.open().filter(occasion_key__startswith=CALLED):
+            child.cancel(now, "The run that started it was stopped.")
+        return stopped
 
 
 class HeldBack(models.Model):

@@ -96,6 +96,16 @@ def test_a_child_that_ends_at_once_is_answered_without_waiting(
     assert (parent.status, parent.output) == ("succeeded", "Four.")
 
 
+def test_stopping_a_run_stops_what_it_started(models: Any, able: Agent) -> None:
+    adopted(able)
+    models.script(fakes.calls(ASK))
+    parent = started(able)
+    followed = rows.run(able, key="chain", parent=parent)  # by a trigger, not by a tool: it goes its own way
+    assert parent.cancel(timezone.now(), "You stopped it.")
+    assert {run.skill_name: run.status for run in parent.children.all()} == {"helps": "cancelled", "": "queued"}
+    assert followed.parent == parent
+
+
 @pytest.mark.parametrize("how", ["failed", "stopped"])
 def test_a_child_without_an_answer_is_said(models: Any, able: Agent, how: str) -> None:
     adopted(able)
