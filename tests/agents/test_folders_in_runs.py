@@ -60,7 +60,9 @@ def test_a_model_loads_an_uploaded_skill_and_reads_its_file(models: fakes.ModelS
     assert [(one["name"], one["path"]) for one in kept["read"]] == [("refunds", "references/tiers.md")]
 
 
-@pytest.mark.parametrize("path", ["../../secret.txt", "../secret.txt", "/etc/passwd", "..%2f..%2fsecret.txt", "a\\..\\b"])
+@pytest.mark.parametrize(
+    "path", ["../../secret.txt", "../secret.txt", "/etc/passwd", "..%2f..%2fsecret.txt", "a\\..\\b"]
+)
 def test_a_model_that_asks_for_more_is_refused_with_one_reason(
     models: fakes.ModelServer, able: Agent, path: str
 ) -> None:
