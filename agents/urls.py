@@ -81,6 +81,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("runs/<str:pk>/steps/", runs.run_decide, name="run_decide"),
     path("runs/<str:pk>/steps/<int:position>/", runs.step_decide, name="step_decide"),
     path("runs/<str:pk>/compare/<str:other>/", compare.run_compare, name="run_compare"),
+    path("compare/", compare.comparisons, name="comparisons"),
     path("compare/new/", compare.compare_new, name="compare_new"),
     path("compare/<str:pk>/", compare.compare, name="compare"),
     path("skills-runs/", runs.skill_runs, name="skill_runs"),

@@ -1,6 +1,9 @@
 """Two variants of one skill on the same input: two runs that belong together."""
 
+from datetime import datetime
+
 from django.db import models
+from django.db.models import Q
 
 from agents.models.agents import Agent
 from agents.models.runs import Run, new_run_id
@@ -10,6 +13,19 @@ from marketplace.models import User
 class ComparisonQuerySet(models.QuerySet["Comparison"]):
     def of(self, user: User) -> "ComparisonQuerySet":
         return self.filter(agent__owner=user)
+
+    def page(
+        self, before: tuple[datetime, str] | None, limit: int
+    ) -> tuple[list["Comparison"], tuple[datetime, str] | None]:
+        """The newest that are older than `before`, and where the next page begins."""
+        found = self.order_by("-created_at", "-id")
+        if before is not None:
+            at, pk = before
+            found = found.filter(Q(created_at__lt=at) | Q(created_at=at, id__lt=pk))
+        rows = list(found[: limit + 1])
+        more = len(rows) > limit
+        rows = rows[:limit]
+        return rows, (rows[-1].created_at, rows[-1].pk) if more else None
 
 
 class Comparison(models.Model):

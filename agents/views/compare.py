@@ -14,12 +14,13 @@ from django.views.decorators.http import require_safe
 from agents.dispatch import comparing
 from agents.engine import differences
 from agents.forms.comparing import SIDES, CompareForm
+from agents.forms.filters import Unreadable, cursor, place_of
 from agents.models import Comparison, Run, Step
 from agents.preview import edited, own_names, preview
 from agents.runner.loading import load_skill, overrides
 from agents.templatetags.running import duration, run_cost
 from agents.views.run_start import Asked, asked_for
-from agents.views.runs import POLL, own_run, own_runs
+from agents.views.runs import PAGE, POLL, own_run, own_runs
 from marketplace.protocol import nip19
 from marketplace.protocol.events import Address
 
@@ -84,6 +85,30 @@ def _shown(request: HttpRequest, asked: Asked, form: CompareForm, side: str) -> 
     result = preview(spec, asked.agent, said, None, arguments, overrides(chosen), asked.skill)
     context = {"agent": asked.agent, "event_text": None, "result": result}
     return render(request, "agents/run_preview.html", context)
+
+
+# --- What was compared ------------------------------------------------------------
+
+
+@login_required
+@require_safe
+def comparisons(request: HttpRequest) -> HttpResponse:
+    """Newest first."""
+    problem, place = "", None
+    try:
+        place = place_of(request.GET.get("before", ""))
+    except Unreadable as error:
+        problem = str(error)
+    found = Comparison.objects.filter(agent__owner=request.user.pk).select_related("agent", "run_a", "run_b")
+    heavy = [f"{side}__{name}" for side in ("run_a", "run_b") for name in Run.HEAVY]
+    rows, more = found.defer(*heavy).page(place, PAGE)
+    context = {
+        "comparisons": [] if problem else rows,
+        "problem": problem,
+        "later": place is not None,
+        "older": cursor(more) if more else "",
+    }
+    return render(request, "agents/comparisons.html", context, status=400 if problem else 200)
 
 
 # --- Side by side -----------------------------------------------------------------

@@ -217,6 +217,31 @@ def test_the_page_asks_few_questions(
             assert client.get(page, {"skill": skill, "agent": "scout"}).status_code == 200
 
 
+def test_what_was_compared_is_listed_newest_first(
+    own: Agent, skill: str, client: Client, django_assert_max_num_queries: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert b"You have compared nothing yet" in client.get("/compare/").content
+    monkeypatch.setattr("agents.views.compare.PAGE", 2)
+    for token in ("1", "2", "3", "4", "5"):
+        client.post("/compare/new/", form(skill, token=token))
+    Comparison.objects.update(created_at=timezone.now())  # equal times: the id decides
+    client.force_login(rows.owner("bob"))
+    assert b"You have compared nothing yet" in client.get("/compare/").content
+    client.force_login(own.owner)
+    seen: list[str] = []
+    query = ""
+    while True:
+        with django_assert_max_num_queries(8):
+            page = client.get(f"/compare/?before={query}")
+        seen += [one.pk for one in page.context["comparisons"]]
+        assert f'/compare/{seen[-1]}/"' in page.content.decode() and b"demo" in page.content
+        query = page.context["older"]
+        if not query:
+            break
+    assert seen == sorted(Comparison.objects.values_list("pk", flat=True), reverse=True) and len(seen) == 5
+    assert client.get("/compare/?before=nonsense").status_code == 400
+
+
 def test_a_hostile_answer_stays_text(own: Agent, client: Client) -> None:
     a = rows.run(own, status="succeeded", output="</pre><script>alert(1)</script> x")
     b = rows.run(own, status="succeeded", output="</ins><img src=x> \u202e x")
