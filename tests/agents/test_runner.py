@@ -275,7 +275,7 @@ def test_a_stopped_run_abandons_the_call_that_is_out(models):
     models.script(fakes.Scripted(fakes.text("too late").body, delay=6))
     run = rows.run(helper, input={"message": "hi"})
     worker = rows.worker(run)
-    while not models.asked:
+    while not models.asked and worker.is_alive():
         worker.join(0.05)
     assert run.cancel(timezone.now(), "You stopped it.")
     worker.join(5)
