@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from tests import fakes
 from tests.armed import shell
+from tests.browser.test_every_page import complaints
 from tests.stack import Stack
 
 ON_DEMAND = """
@@ -48,6 +49,9 @@ def test_an_answer_appears_as_it_comes_with_its_calls_in_place(
     page.get_by_label("Message").fill("And then?")
     page.get_by_role("button", name="Send").click()
     expect(main).to_contain_text("Seven.", timeout=20_000)
+    for width in (1280, 360):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert complaints(page, page.url) == []
     said = [message["content"] for message in models.asked[-1]["messages"] if message["role"] != "system"]
     assert said[-3:] == ["Count to six.", "One **two** three four five <b>six</b>.", "And then?"]
 
