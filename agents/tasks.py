@@ -12,7 +12,7 @@ from django.db import close_old_connections, connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from agents import arming, dispatch, llm, runner, telling
+from agents import alerting, arming, dispatch, llm, runner, telling
 from agents.firing import fire
 from agents.models import HeldBack, Run
 from agents.resting import wake
@@ -24,6 +24,7 @@ from marketplace.protocol import nostr
 log = logging.getLogger(__name__)
 
 AGAIN_AFTER = timedelta(seconds=30)  # a message that has led to nothing by then is sent again
+WATCH_SECONDS = 15  # between two looks for alerts
 REARM_SECONDS = 60  # between two looks at every agent, beyond what signals and quick looks find
 MOST_AT_ONCE = 500  # rows that one tick looks at
 KEEP_HELD_BACK = timedelta(days=30)
@@ -37,7 +38,7 @@ def execute_run(run_id: str) -> bool:
 
 @shared_task(name="agents.tasks.tell", ignore_result=True)
 def tell(notice_id: int) -> bool:
-    """Write to an admin about a budget; what cannot be sent now the tick hands out again."""
+    """Send a notice to its owner; what cannot be sent now the tick hands out again."""
     return telling.tell(notice_id, timezone.now())
 
 
@@ -132,8 +133,13 @@ def warn(now: datetime) -> int:
     return telling.look(now) if int(now.timestamp()) % 5 == 0 else 0
 
 
+def watch(now: datetime) -> int:
+    """Alerts that begin and end; four times a minute."""
+    return alerting.look(now) if int(now.timestamp()) % WATCH_SECONDS == 0 else 0
+
+
 def hand_out(now: datetime) -> int:
-    """Messages to admins that are due."""
+    """Messages to owners that are due."""
     return telling.announce(now)
 
 
@@ -156,6 +162,7 @@ PARTS: tuple[Callable[[datetime], int], ...] = (
     arm,
     settle,
     warn,
+    watch,
     hand_out,
     tidy,
 )

@@ -2,6 +2,7 @@
 
 from agents.models.adoptions import AdoptedSkill
 from agents.models.agents import Agent, ProviderKey
+from agents.models.alerts import Alert, AlertRoute
 from agents.models.budgets import Budget, Reservation
 from agents.models.changes import Change
 from agents.models.comparisons import Comparison
@@ -20,6 +21,8 @@ from agents.models.uploads import SkillUpload
 __all__ = [
     "AdoptedSkill",
     "Agent",
+    "Alert",
+    "AlertRoute",
     "Budget",
     "Change",
     "Comparison",

@@ -22,7 +22,7 @@ from django.views.decorators.http import require_POST, require_safe
 from agents import arming, llm
 from agents.engine.budgets import WARN_AT, Allowance
 from agents.forms import AgentNewForm
-from agents.models import AdoptedSkill, Agent, Budget, Change, Reservation, Run, Trigger
+from agents.models import AdoptedSkill, Agent, Alert, Budget, Change, Reservation, Run, Trigger
 from agents.models.allowances import overview, period_start
 from agents.models.money import MoneyField
 from agents.tools import ondemand
@@ -31,6 +31,7 @@ from marketplace import signing
 from marketplace.models import Identity, User
 
 RESERVED = {"new", "switch"}  # first segments under /agents/ that are no agent
+MOST_ALERTS = 100  # shown of all agents of one page
 FIRST_BUDGET = Decimal(1)  # US dollars a day, until its owner says otherwise
 
 
@@ -46,6 +47,7 @@ class Standing:
     failed: int = 0
     broken: int = 0  # triggers that cannot fire
     updates: int = 0
+    alerts: list[str] = field(default_factory=list)  # that are open, in words
     attention: list[tuple[str, str]] = field(default_factory=list)  # words, address
 
     @property
@@ -57,6 +59,7 @@ class Standing:
         """What its owner should see first."""
         slug, found = self.agent.slug, self.attention
         runs = f"{reverse('runs')}?agent={slug}"
+        found += [(words, reverse("agent_alerts", args=[slug])) for words in self.alerts]
         if not self.agent.enabled:
             found.append(("Switched off: nothing it has adopted fires.", reverse("agent", args=[slug])))
         if self.approvals:
@@ -100,6 +103,10 @@ def standings(agents: Iterable[Agent], user: User, now: datetime) -> list[Standi
     broken = Trigger.objects.filter(agent__in=found, enabled=True, usable=False).values_list("agent").order_by()
     for pk, count in broken.annotate(n=Count("pk")):
         found[pk].broken = count
+    # Of budgets it says more above.
+    open_alerts = Alert.objects.open().filter(agent__in=found).exclude(kind=Alert.Kind.BUDGET).order_by("pk")
+    for pk, words in open_alerts.values_list("agent", "words")[:MOST_ALERTS]:
+        found[pk].alerts.append(words)
     _count_updates(found)
     return [standing.look() for standing in found.values()]
 

@@ -1,106 +1,24 @@
 """Is everything alive: for machines as JSON, for owners as a banner, for the operator in words."""
 
-import os
-import socket
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
 
-from django.conf import settings
 from django.core.cache import cache
-from django.db import DatabaseError
 from django.http import HttpRequest, JsonResponse
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from agents.models import Halt
-from marketplace.models import Heartbeat, Relay
+from agents.alive import OK, facts, newest_beats, of_role, span
+from agents.models import Alert, Halt
+from marketplace.models import User
 
-FRESH = timedelta(seconds=30)  # three missed heartbeats
-CONNECT_SECONDS = 0.5
+__all__ = ["BANNERS", "OK", "banners", "facts", "healthz"]
 BANNER_SECONDS = 5
 BANNERS = "health-banners"  # in the cache
-OK = "ok"
-_PORTS = {"redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671}
-
-
-def facts(now: datetime) -> dict[str, str]:
-    """Each part: `ok`, or what is wrong in words."""
-    try:
-        beats = _beats()
-    except DatabaseError as error:
-        words = f"the database does not answer ({type(error).__name__})"
-        return {"web": OK, "database": words, "broker": broker()} | dict.fromkeys(
-            ("worker", "relay", "listener"), "unknown while the database is away"
-        )
-    return {
-        "web": OK,
-        "database": OK,
-        "broker": broker(),
-        "worker": _alive(beats, "worker", "No worker is running: runs stay queued.", now),
-        "relay": relay(),
-        "listener": _alive(beats, "listener", "The listener is not running: new events are not seen.", now),
-    }
-
-
-def _beats() -> dict[str, datetime]:
-    """The newest sign of life of each role."""
-    newest: dict[str, datetime] = {}
-    for role, at in Heartbeat.objects.order_by("at").values_list("role", "at"):
-        newest[role] = at
-    return newest
-
-
-def _alive(beats: dict[str, datetime], role: str, words: str, now: datetime) -> str:
-    at = beats.get(role)
-    if at is None:
-        return words
-    silent = now - at
-    return OK if silent <= FRESH else f"{words} Last sign of life {_span(silent)} ago."
-
-
-def _span(length: timedelta) -> str:
-    seconds = int(length.total_seconds())
-    if seconds < 120:
-        return f"{seconds} s"
-    return f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"
-
-
-def broker() -> str:
-    """A folder that can be written, or an address that takes a connection: never a ping through the queue."""
-    parts = urlsplit(settings.CELERY_BROKER_URL)
-    scheme = parts.scheme.partition("+")[0]
-    if scheme == "filesystem":
-        folder = settings.BROKER_DIR / "messages"
-        if os.access(folder, os.W_OK | os.X_OK):
-            return OK
-        return f"the folder {folder} {'cannot be written' if folder.exists() else 'is not there'}"
-    if scheme in _PORTS:
-        return _reached(parts.hostname or "localhost", parts.port or _PORTS[scheme], "the broker")
-    return OK  # in memory: it is this process
-
-
-def relay() -> str:
-    """The embedded relay by a connection, others by what the listener last saw of them."""
-    if settings.EMBEDDED_RELAY:
-        return _reached("127.0.0.1", settings.RELAY_PORT, "the embedded relay")
-    if not settings.RELAYS:
-        return "no relay is named: set JOURNEYMAN_RELAYS"
-    rows = {row.url: row for row in Relay.objects.filter(url__in=settings.RELAYS)}
-    states = {url: rows[url].state if url in rows else Relay.State.NEW for url in settings.RELAYS}
-    if any(state in {Relay.State.LIVE, Relay.State.CATCHING_UP} for state in states.values()):
-        return OK
-    return "no relay is connected: " + ", ".join(f"{url} ({state})" for url, state in states.items())
-
-
-def _reached(host: str, port: int, what: str) -> str:
-    try:
-        socket.create_connection((host, port), CONNECT_SECONDS).close()
-    except OSError as error:
-        return f"{what} takes no connection on {host}:{port} ({error.strerror or type(error).__name__})"
-    return OK
 
 
 @never_cache
@@ -117,18 +35,29 @@ def banners(request: HttpRequest) -> dict[str, Any]:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {}
-    return {"banners": _cached(BANNERS, lambda: _away(timezone.now()))}
+    own = _cached(f"{BANNERS}-{user.pk}", lambda: _alerts(user))
+    return {"banners": [*_cached(BANNERS, lambda: _away(timezone.now())), *own]}
+
+
+def _alerts(user: User) -> list[str]:
+    """How many alerts of the user's agents are open, in one line that leads to them."""
+    slugs = list(Alert.objects.of(user).open().exclude(kind=Alert.Kind.AWAY).values_list("agent__slug", flat=True))
+    if not slugs:
+        return []
+    words = "1 alert is" if len(slugs) == 1 else f"{len(slugs)} alerts are"
+    there = reverse("agent_alerts", args=[slugs[0]]) if len(set(slugs)) == 1 else reverse("agents")
+    return [format_html('<a href="{}">{} open.</a>', there, words)]
 
 
 def _away(now: datetime) -> list[str]:
-    beats = _beats()
+    beats = newest_beats()
     found: tuple[str, ...] = (
-        _alive(beats, "worker", "No worker is running: runs wait in the queue until one starts.", now),
-        _alive(beats, "listener", "The listener is not running: new events, and what they trigger, are not seen.", now),
+        of_role(beats, "worker", "No worker is running: runs wait in the queue until one starts.", now),
+        of_role(beats, "listener", "The listener is not running: new events and what they trigger are not seen.", now),
     )
     halted = Halt.since()
     words = (
-        f"The operator stopped everything {_span(now - halted)} ago: nothing runs until it goes on." if halted else OK
+        f"The operator stopped everything {span(now - halted)} ago: nothing runs until it goes on." if halted else OK
     )
     return [said for said in (words, *found) if said != OK]
 

@@ -10,7 +10,7 @@ from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 
-from agents.views import health
+from agents import alive
 from marketplace.models import Heartbeat, Relay
 from tests.agents import rows
 
@@ -60,8 +60,8 @@ def test_a_database_that_is_away_is_said_and_the_rest_is_unknown(monkeypatch: py
     def away() -> None:
         raise OperationalError("secret host name")
 
-    monkeypatch.setattr(health, "_beats", away)
-    found = health.facts(timezone.now())
+    monkeypatch.setattr(alive, "newest_beats", away)
+    found = alive.facts(timezone.now())
     assert "does not answer" in found["database"] and "secret" not in str(found) and "unknown" in found["worker"]
 
 
@@ -69,22 +69,22 @@ def test_a_broker_that_takes_no_connection_is_said(settings: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         settings.CELERY_BROKER_URL = f"redis://:password@127.0.0.1:{port}/0"
-        assert health.broker() == "ok"
-    assert "takes no connection" in health.broker() and "password" not in health.broker()
+        assert alive.broker() == "ok"
+    assert "takes no connection" in alive.broker() and "password" not in alive.broker()
 
 
 def test_a_folder_of_messages_must_be_there(settings: Any, tmp_path: Any) -> None:
     settings.CELERY_BROKER_URL, settings.BROKER_DIR = "filesystem://", tmp_path
-    assert "is not there" in health.broker()
+    assert "is not there" in alive.broker()
     (tmp_path / "messages").mkdir()
-    assert health.broker() == "ok"
+    assert alive.broker() == "ok"
 
 
 def test_relays_of_others_are_what_the_listener_last_saw(settings: Any) -> None:
     settings.EMBEDDED_RELAY, settings.RELAYS = False, ["wss://one.example", "wss://two.example"]
-    assert "one.example (new)" in health.relay()
+    assert "one.example (new)" in alive.relay()
     Relay.objects.create(url="wss://two.example", state="live")
-    assert health.relay() == "ok"
+    assert alive.relay() == "ok"
 
 
 def test_signed_in_owners_see_a_banner_and_visitors_do_not(client: Client) -> None:
