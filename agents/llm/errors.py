@@ -29,6 +29,7 @@ _UNKNOWN_PROVIDER = "LLM Provider NOT provided"  # how litellm says it, whatever
 _NO_CHOICES = "LiteLLM: provider returned "  # … a response with no 'choices', or such as are no list
 _RAW = re.compile(r"'response_object': (\{.*?\}), 'model_response_object'", re.DOTALL)
 # By name: some doors of litellm go through httpx, others through httpx2, and both have them.
+_TIMED_OUT = frozenset({"Timeout", "APITimeoutError"})  # of litellm, and of openai where a stream falls silent
 _NEVER_LEFT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
 
 
@@ -54,7 +55,7 @@ def read(error: Exception, key: str, began: bool = False) -> ModelError:
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     status = _status(error, causes)
     never_left = any(type(cause).__name__ in _NEVER_LEFT for cause in causes) and not began
-    timed_out = type(error).__name__ == "Timeout" and not headers
+    timed_out = type(error).__name__ in _TIMED_OUT and not headers
     # Without headers the status is litellm's own invention for "no answer", except for mistakes it found itself.
     whole = bool(headers) or (status is not None and 400 <= status < 500 and not timed_out)
     if not whole and not timed_out:

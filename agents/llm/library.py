@@ -5,6 +5,7 @@ import os
 import uuid
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -45,7 +46,14 @@ def completion(**arguments: Any) -> Any:
         litellm_call_id=str(uuid.uuid4()),
         function_id="",
     )
-    return litellm().completion(**arguments, litellm_logging_obj=record)
+    with _unlogged():
+        return litellm().completion(**arguments, litellm_logging_obj=record)
+
+
+def _unlogged() -> AbstractContextManager[None]:
+    from litellm._internal_context import internal_sub_call
+
+    return internal_sub_call()
 
 
 @lru_cache(maxsize=1)

@@ -163,6 +163,15 @@ def test_a_time_out_may_have_cost_something(ask, settings):
     assert (fallback.classify(error), error.maybe_spent) == ("timeout", True)
 
 
+def test_a_silence_in_the_middle_of_a_stream_is_a_time_out(models, settings):
+    settings.LLM_TIMEOUT = 1
+    models.script(replace(fakes.text("a text with a long pause in it"), pause=2))
+    with pytest.raises(llm.ModelFailed) as raised:
+        llm.complete(llm.Endpoint("openai/gpt-4o-mini", models.url, KEY), ASK, lambda text: None)
+    error = raised.value.error
+    assert (fallback.classify(error), error.maybe_spent) == ("timeout", True)
+
+
 def test_a_server_that_cannot_stream_is_asked_for_the_whole(models):
     models.script(fakes.error(400, "unknown parameter: stream_options"), fakes.text("whole"), fakes.text("again"))
     endpoint = llm.Endpoint("openai/gpt-4o-mini", models.url, KEY)
