@@ -89,7 +89,8 @@ def used(own: Agent) -> dict[str, Use]:
     """Every tool, with its use in the agent's last runs; three queries. A variable of a template is a use too."""
     found = {name: Use(tool, name in own.grants) for name, tool in TOOLS.items()}
     last = list(Run.objects.filter(agent=own).order_by("-created_at", "-id").values_list("pk", flat=True)[:LOOKED_AT])
-    calls = Step.objects.filter(run__in=last, kind=Step.Kind.TOOL).exclude(state=Step.State.REFUSED).order_by()
+    made = Step.objects.filter(run__in=last, kind=Step.Kind.TOOL)
+    calls = made.exclude(state__in=[Step.State.REFUSED, Step.State.WAITING]).order_by()
     for row in calls.values("name").annotate(count=Count("pk"), last=Max("started_at")):
         if row["name"] in found:
             found[row["name"]].count, found[row["name"]].last = row["count"], row["last"]

@@ -35,6 +35,7 @@ def page(client: Client, agent: Agent) -> str:
 def test_it_says_what_was_used_and_what_was_not(owned: Client, helper: Agent) -> None:
     did(helper, "memory_save")
     did(helper, "http_fetch", state="refused")
+    did(helper, "http_fetch", state="waiting")
     did(helper, "admin_notes", kind="variable", input={"names": ["admin_notes", "message"]})
     uses = used(helper)
     assert (uses["memory_save"].count, uses["nostr_admin_notes"].count, uses["http_fetch"].count) == (1, 1, 0)
