@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from agents import runner
+from agents.dispatch import hearing
 from agents.management.commands.listen import Listener
 from agents.management.watching import look
 from agents.models import Agent, Change, Run, Trigger
@@ -94,15 +96,26 @@ def warnings(relay: LocalRelay, admin: Identity, agent: Agent) -> list[str]:
     return [text for sender, text in opened if sender == agent.identity.pubkey]
 
 
-def asked_for(client: Client, agent: Agent, message: str) -> Run:
+def asked_for(client: Client, agent: Agent, message: str, way: str = "form") -> Run:
+    """The wish as the admin can say it; the run as it stands after a worker had it."""
     client.force_login(agent.owner)
-    client.post("/runs/start/", {"agent": agent.slug, "message": message, "token": "t1"})
+    if way == "form":
+        client.post("/runs/start/", {"agent": agent.slug, "message": message, "token": "t1"})
+    elif way == "talk":
+        client.post(f"/agents/{agent.slug}/talk/", {"message": message, "token": "t1"})
+    else:
+        admin = Identity.objects.get(pubkey=agent.admin_pubkey)
+        hearing.hear(agent, signing.gift_wrap(admin, agent.identity.pubkey, message), timezone.now())
     return by_hand(Run.objects.get(agent=agent))
 
 
-@pytest.mark.parametrize("how", [LLM, TEMPLATE], ids=["llm", "template"])
+@pytest.mark.parametrize(
+    ("way", "how"),
+    [("form", LLM), ("form", TEMPLATE), ("talk", LLM), ("dm", LLM)],
+    ids=["form-llm", "form-template", "talk-llm", "dm-llm"],
+)
 def test_the_admin_is_warned(
-    models: Any, agent: Agent, admin: Identity, relay: LocalRelay, client: Client, how: dict[str, Any]
+    models: Any, agent: Agent, admin: Identity, relay: LocalRelay, client: Client, way: str, how: dict[str, Any]
 ) -> None:
     relays.publish(signed(SECRET, kinds.PROFILE, json.dumps({"name": "Lyn"}), at=int(time.time())), [relay.url])
     models.script(
@@ -111,8 +124,8 @@ def test_the_admin_is_warned(
     )
 
     # The wish: the key is looked up, the skill is proposed, and nothing happens before the owner says yes.
-    run = asked_for(client, agent, f"Warn me when {NPUB} posts about lightning")
-    assert (run.status, run.reason) == ("waiting", "approval")
+    run = asked_for(client, agent, f"Warn me when {NPUB} posts about lightning", way)
+    assert (run.status, run.reason) == ("waiting", "approval"), run.reason_words
     looked_up = next(m["content"] for m in models.asked[-1]["messages"] if m["role"] == "tool")
     assert "Lyn" in looked_up
     assert not Trigger.objects.exists()
@@ -145,8 +158,10 @@ def test_the_admin_is_warned(
     # The warning.
     models.script(fakes.calls(("c", "nostr_dm_send", {"message": "Lyn: Lightning is fast today"})), fakes.text("Told."))
     assert by_hand(warning).status == "succeeded", warning.reason_words
-    (text,) = warnings(relay, admin, agent)
-    assert "Lightning is fast today" in text
+    told = warnings(relay, admin, agent)
+    assert sum("Lightning is fast today" in text for text in told) == 1
+    # By direct message the wish was answered too, after a word that the owner must decide first.
+    assert len(told) == (3 if way == "dm" else 1)
 
 
 def test_a_no_makes_nothing(models: Any, agent: Agent, relay: LocalRelay, client: Client) -> None:
