@@ -1,6 +1,5 @@
 """What one request would cost at each model of a chain, and whether it fits there; nobody is asked."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,7 +10,6 @@ from django.conf import settings
 from agents import llm
 from agents.engine import costs, fallback
 from agents.models import Agent
-from agents.runner.asking import PER_MESSAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +66,6 @@ def too_long(found: Iterable[Estimate], tokens: int) -> list[str]:
     if words and len(words) == len(found):
         words.append("No model of the chain can take this request.")
     return words
-
-
-def parts_of(context: Iterable[Mapping[str, Any]], messages: int, schemas: Sequence[Any]) -> list[dict[str, Any]]:
-    """Every part of a request with its tokens: those of the context, tool schemas, what each message adds."""
-    tools = llm.count(json.dumps(schemas)) if schemas else 0
-    frames = {"name": "message frames", "tokens": messages * PER_MESSAGE}
-    return [*map(dict, context), {"name": "tools", "tokens": tools}, frames]
 
 
 def _digits(amount: Decimal | None) -> str | None:

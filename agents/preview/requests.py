@@ -13,9 +13,9 @@ from agents.engine import fallback
 from agents.engine.context import assemble, names_used
 from agents.models import Agent, Run
 from agents.preview.actions import filled_in
-from agents.preview.estimates import estimates, parts_of, too_long
+from agents.preview.estimates import estimates, too_long
 from agents.preview.samples import edited, filled
-from agents.runner.loading import Loaded, context_input, history, prepared, told_before
+from agents.runner.loading import Loaded, context_input, history, parts_of, prepared, told_before
 from agents.sources import disclose
 from agents.tools import TOOLS
 from marketplace.protocol import templates
@@ -72,7 +72,7 @@ def of_run(run: Run) -> dict[str, Any]:
     """What a run sent first, in the shape of a preview; its prices are today's."""
     said = run.request if isinstance(run.request, dict) else {}
     messages, tools = said.get("messages", []), said.get("tools", [])
-    parts = parts_of(said.get("parts", []), len(messages), tools)
+    parts = said.get("parts", [])
     tokens = sum(part["tokens"] for part in parts)
     values = run.parameters if isinstance(run.parameters, dict) else {}
     chain = str(values.get("llm", {}).get("value") or "")
@@ -149,9 +149,7 @@ def _assembled(
     found = filled(wanted, agent, templates.variables(template), arguments, fetch_at)
     context = assemble(replace(given, values=found.values))
     messages = [said.to_dict() for said in context.messages]
-    parts = parts_of(
-        [{"name": part.name, "tokens": part.tokens} for part in context.parts], len(messages), loaded.schemas
-    )
+    parts = parts_of(context, loaded)
     return {
         "rule": context.rule,
         "reason": context.reason,

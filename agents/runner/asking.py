@@ -18,10 +18,9 @@ from agents.runner.attempting import LOOK, Attempting
 from agents.runner.errors import Fails, Waits
 from agents.runner.journal import Journal
 from agents.runner.lease import Lease
-from agents.runner.loading import Loaded
+from agents.runner.loading import PER_MESSAGE, Loaded
 
 LARGER = 2  # times the limit, for the one retry of a truncated answer
-PER_MESSAGE = 4  # tokens that a message costs beside its text, about
 
 
 class Asking:
@@ -35,7 +34,7 @@ class Asking:
         self.attempts = Attempting(run, journal, lease, self.models[0] if self.models else "")
         self.first = 0
         self.too_small = 0  # tokens: the largest window that a provider has refused this conversation for
-        self.schema_tokens = sum(llm.count(json.dumps(schema)) for schema in loaded.schemas)
+        self.schema_tokens = loaded.schema_tokens
 
     def complete(self, messages: list[dict[str, Any]], turn: int, larger: bool) -> Outcome:
         """The next answer. Raises Fails, Waits or Stopped."""
@@ -115,7 +114,8 @@ class Asking:
         return self.attempts.refuse(model, turn, "context", words)
 
     def _tokens(self, messages: list[dict[str, Any]]) -> int:
-        texts = (str(m.get("content") or "") + json.dumps(m.get("tool_calls", "")) for m in messages)
+        asked = (json.dumps(m["tool_calls"]) if m.get("tool_calls") else "" for m in messages)
+        texts = (str(m.get("content") or "") + calls for m, calls in zip(messages, asked, strict=True))
         return self.schema_tokens + sum(llm.count(text) + PER_MESSAGE for text in texts)
 
     def _request(self, messages: list[dict[str, Any]], max_tokens: int) -> llm.Request:

@@ -23,7 +23,7 @@ from agents.runner.calling import Calling
 from agents.runner.errors import WAITS_FOR_OTHERS, Fails, Stopped, Waits
 from agents.runner.journal import Journal
 from agents.runner.lease import Lease
-from agents.runner.loading import Loaded, context_input, history, lasting_mark, load, mark, told_before, typed
+from agents.runner.loading import Loaded, context_input, history, lasting_mark, load, mark, parts_of, told_before, typed
 from agents.sources import disclose
 from agents.tools import ToolContext
 from marketplace.models import Author
@@ -172,7 +172,7 @@ def _keep_request(run: Run, loaded: Loaded, context: Context) -> None:
         {
             "messages": [message.to_dict() for message in context.messages],
             "tools": loaded.schemas,
-            "parts": [{"name": part.name, "tokens": part.tokens} for part in context.parts],
+            "parts": parts_of(context, loaded),
             "reason": context.reason,
         }
     )

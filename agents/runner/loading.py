@@ -11,7 +11,7 @@ from django.conf import settings
 
 from agents import llm
 from agents.engine import params
-from agents.engine.context import SKILL_TOKENS, ContextInput, Message, SkillText
+from agents.engine.context import SKILL_TOKENS, Context, ContextInput, Message, SkillText
 from agents.models import AdoptedSkill, Agent, Run
 from agents.runner.errors import Fails
 from agents.sources import NOTHING, Disclosed, disclose
@@ -22,6 +22,7 @@ from marketplace.protocol.events import Event
 from marketplace.protocol.parameters import RunParams
 from marketplace.protocol.skills import SkillSpec
 
+PER_MESSAGE = 4  # tokens that a message costs beside its text, about
 MOST_TURNS = 100  # of a conversation that are read for the next one
 
 
@@ -39,6 +40,17 @@ class Loaded:
     @property
     def schemas(self) -> list[dict[str, Any]]:
         return [TOOLS[name].schema for name in self.granted]
+
+    @property
+    def schema_tokens(self) -> int:
+        return sum(llm.count(json.dumps(schema)) for schema in self.schemas)
+
+
+def parts_of(context: Context, loaded: Loaded) -> list[dict[str, Any]]:
+    """Every part of a first request with its tokens; together they are what is reserved for it."""
+    parts: list[dict[str, Any]] = [{"name": part.name, "tokens": part.tokens} for part in context.parts]
+    frames = PER_MESSAGE * len(context.messages)
+    return [*parts, {"name": "tools", "tokens": loaded.schema_tokens}, {"name": "message frames", "tokens": frames}]
 
 
 def load(run: Run) -> Loaded:
