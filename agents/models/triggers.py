@@ -73,7 +73,8 @@ class Trigger(models.Model):
         """What its owner decides about it; for the history."""
         until = self.rests_until.isoformat(timespec="minutes") if self.rests_until else ""
         rests = f"{self.rests} until {until}" if until else self.rests
-        return {"on": self.enabled, "autonomy": self.autonomy, "missed slots": self.catch_up, "rests": rests}
+        decided = {"on": self.enabled, "autonomy": self.autonomy, "missed slots": self.catch_up, "rests": rests}
+        return decided | {"expected within hours": self.expected_hours}
 
     @property
     def live(self) -> bool:

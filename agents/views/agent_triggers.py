@@ -19,6 +19,7 @@ from agents.models.money import MoneyField
 from agents.views.current import own_agent
 
 WEEK = timedelta(days=7)
+MOST_HOURS = 8_760  # a year
 PAUSES = {"3600": "an hour", "86400": "a day", "604800": "a week", "": "until I resume it"}
 
 
@@ -37,15 +38,22 @@ class Line:
 @login_required
 @require_safe
 def agent_triggers(request: HttpRequest, slug: str) -> HttpResponse:
-    own = own_agent(request, slug)
+    return _page(request, own_agent(request, slug))
+
+
+def _page(request: HttpRequest, own: Agent, wrong: int = 0, typed: str = "") -> HttpResponse:
+    """`wrong`: the trigger whose expected hours were typed as no number can be."""
     context = {
         "agent": own,
         "tab": "agent_triggers",
         "lines": _lines(own, timezone.now()),
         "pauses": PAUSES,
         "catch_ups": Trigger.CatchUp.choices,
+        "most_hours": MOST_HOURS,
+        "wrong": wrong,
+        "typed": typed[:40],
     }
-    return render(request, "agents/agent_triggers.html", context)
+    return render(request, "agents/agent_triggers.html", context, status=422 if wrong else 200)
 
 
 def _lines(own: Agent, now: datetime) -> list[Line]:
@@ -71,10 +79,15 @@ def _lines(own: Agent, now: datetime) -> list[Line]:
 @login_required
 @require_POST
 def trigger_change(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Its switch, a pause, how much it may do without being asked, and what becomes of missed slots."""
+    """Its switch, a pause, how much it may do unasked, what becomes of missed slots, when it is too silent."""
     own, now = own_agent(request, slug), timezone.now()
     trigger = get_object_or_404(Trigger.objects.select_related("agent"), agent=own, pk=pk)
     asked, before = request.POST, trigger.in_words()
+    hours = asked.get("expected_hours", "").strip()
+    if hours and not (hours.isascii() and hours.isdigit() and 1 <= int(hours[:9]) <= MOST_HOURS):
+        return _page(request, own, trigger.pk, hours)
+    if "expected_hours" in asked:
+        Trigger.objects.filter(pk=trigger.pk).update(expected_hours=int(hours) if hours else None)
     if asked.get("autonomy") in Trigger.Autonomy.values:
         Trigger.objects.filter(pk=trigger.pk).update(autonomy=cast(Any, asked["autonomy"]))
     if asked.get("catch_up") in Trigger.CatchUp.values:

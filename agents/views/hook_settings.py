@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.dispatch import receiving
 from agents.forms.hooks import HookForm
-from agents.models import Agent, Delivery, Hook, Trigger
+from agents.models import Agent, Change, Delivery, Hook, Trigger
 from agents.models.hooks import OVERLAP
 from agents.views.current import own_agent
 from marketplace import signing
@@ -38,9 +38,13 @@ def own_trigger(request: HttpRequest, slug: str, pk: int) -> tuple[Agent, Trigge
 def hook_settings(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     own, trigger = own_trigger(request, slug, pk)
     hook = getattr(trigger, "hook", None)
+    before = hook.in_words() if hook else None
     form = HookForm(request.POST if request.method == "POST" and hook else None, instance=hook)
     if request.method == "POST" and hook and form.is_valid():
-        _save(hook, form, timezone.now())
+        now = timezone.now()
+        _save(hook, form, now)
+        after = hook.in_words() | ({"secret": "another one"} if form.cleaned_data["secret"] else {})
+        Change.record(own, "web address", trigger.name, before, after, now)
         messages.success(request, "Saved; it holds from the next request on.")
         return redirect("hook_settings", own.slug, trigger.pk)
     return _page(request, own, trigger, form if hook else None)
@@ -53,9 +57,11 @@ def hook_address(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Makes the first address, or another one; the page that answers is the only one to show it."""
     own, trigger = own_trigger(request, slug, pk)
     hook = getattr(trigger, "hook", None) or Hook(trigger=trigger)  # which makes it the trigger's
+    before, now = {"address": "made before"} if hook.pk else None, timezone.now()
     try:
         with transaction.atomic():
-            live, test = hook.readdress(timezone.now())
+            live, test = hook.readdress(now)
+            Change.record(own, "web address", trigger.name, before, {"address": "made"}, now)
     except IntegrityError:  # a second click at the same moment: the first one's answer shows the address
         return redirect("hook_settings", own.slug, trigger.pk)
     addresses = [request.build_absolute_uri(reverse("hook", args=[token])) for token in (live, test)]

@@ -537,3 +537,28 @@ def test_with_nothing_wrong_a_look_is_few_queries(
     Heartbeat.beat("worker", "w", timezone.now())
     with django_assert_max_num_queries(4):
         look()
+
+
+def test_the_hours_are_set_on_the_triggers_page_and_are_on_record(own: Agent, alice: User, client: Client) -> None:
+    trigger = armed(own, kind="webhook")
+    page = f"/agents/{own.slug}/triggers/{trigger.pk}/"
+    assert client.post(page, {"expected_hours": " 12 "}).status_code == 302
+    trigger.refresh_from_db()
+    assert trigger.expected_hours == 12
+    assert 'value="12"' in client.get(f"/agents/{own.slug}/triggers/").content.decode()
+    change = Change.objects.get()
+    assert (change.what, change.object, change.words) == ("trigger", "digest", ["expected within hours: 12"])
+    assert client.post(page, {"expected_hours": ""}).status_code == 302
+    trigger.refresh_from_db()
+    assert trigger.expected_hours is None
+
+
+@pytest.mark.parametrize("typed", ["0", "-1", "8761", "1.5", "soon", "²", "9" * 200_000, "\x00", "<b>"])
+def test_hours_that_are_none_are_said_beside_the_field(own: Agent, alice: User, client: Client, typed: str) -> None:
+    trigger = armed(own, expected_hours=3)
+    response = client.post(f"/agents/{own.slug}/triggers/{trigger.pk}/", {"expected_hours": typed, "enabled": "off"})
+    page = response.content.decode()
+    assert response.status_code == 422 and "Write a whole number of hours" in page and "<details open>" in page
+    assert "<b>" not in page
+    trigger.refresh_from_db()
+    assert (trigger.expected_hours, trigger.enabled) == (3, True)

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from agents.models import Agent, Delivery, Hook, Run, Trigger, UnknownCall
+from agents.models import Agent, Change, Delivery, Hook, Run, Trigger, UnknownCall
 from marketplace import signing
 from marketplace.models import User
 from tests import fakes
@@ -193,6 +193,24 @@ def test_hostile_forms_and_addresses_break_nothing(client: Client, alice: User, 
     assert client.post(f"{page}replay/", {"delivery": ["x", "9" * 30, "٣"], "token": "\x00"}).status_code == 302
     for odd in ("a" * 5_000, "%00", "%ff", "é"):
         assert client.post(f"/hooks/{odd}", b"{}", content_type="application/json").status_code in {404, 400}
+
+
+def test_what_its_owner_changes_is_on_record_without_the_secret(client: Client, alice: User, trigger: Trigger) -> None:
+    client.force_login(alice)
+    page = f"/agents/scout/triggers/{trigger.pk}/hook/"
+    client.post(f"{page}address/")
+    client.post(page, {"scheme": "github", "secret": "whsec_test"})
+    client.post(page, {"scheme": "github", "secret": "whsec_test_2", "waits": "on"})
+    client.post(page, {"scheme": "github", "waits": "on"})
+    client.post(f"{page}address/")
+    changes = list(Change.objects.order_by("pk"))
+    assert [one.what for one in changes] == ["web address"] * 4
+    assert [one.words for one in changes[:3]] == [
+        ["address: made"],
+        ["callers: none → github", "secret: another one"],
+        ["may answer: no → yes", "secret: set → another one"],
+    ]
+    assert "whsec" not in json.dumps([[one.before, one.after] for one in changes])
 
 
 @pytest.mark.django_db(transaction=True)
