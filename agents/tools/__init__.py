@@ -8,6 +8,7 @@ from agents.tools import (
     authoring,
     calls,
     changing,
+    leaks,
     memory,
     messages,
     nostr,
@@ -75,9 +76,9 @@ TOOLS: dict[str, Tool] = {
 
 def call(ctx: ToolContext, name: str, arguments: dict[str, Any]) -> str:
     """The tool's answer as text. Raises ToolRefused (nothing was tried) or ToolFailed, in words."""
-    return calls.call(TOOLS, ctx, name, arguments)
+    return calls.call(TOOLS, ctx, name, arguments, leaks.stop)
 
 
 def foresee(ctx: ToolContext, name: str, arguments: dict[str, Any]) -> str:
     """What the call would do, in words for the owner; "" where its arguments say it. Raises ToolRefused."""
-    return calls.foresee(TOOLS, ctx, name, arguments)
+    return calls.foresee(TOOLS, ctx, name, arguments, leaks.stop)

@@ -9,7 +9,7 @@ ToolWaits                 no error: it goes on later, and is called again with w
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -132,10 +132,17 @@ class ToolContext:
         return self.fence(source, text) if self.fence else fence(source, text, secrets.token_hex(8))
 
 
-def call(tools: Mapping[str, Tool], ctx: ToolContext, name: str, arguments: dict[str, Any]) -> str:
-    """The tool's answer. Raises ToolRefused, ToolFailed or ToolWaits, and nothing else that a tool may cause."""
+Guard = Callable[..., None]  # (ctx, *texts), raises SecretFound
+
+
+def call(tools: Mapping[str, Tool], ctx: ToolContext, name: str, arguments: dict[str, Any], guard: Guard) -> str:
+    """The tool's answer. Raises ToolRefused, ToolFailed or ToolWaits, and nothing else that a tool may cause.
+
+    `guard` sees every text of the arguments first: also what only asks sends them to a relay or a page.
+    """
     tool, given = _allowed(tools, ctx, name, arguments)
     try:
+        guard(ctx, *_texts(given))
         answer = tool.function(ctx, **given)
     except SecretFound as found:
         ctx.flag(str(found))
@@ -146,14 +153,28 @@ def call(tools: Mapping[str, Tool], ctx: ToolContext, name: str, arguments: dict
     return answer
 
 
-def foresee(tools: Mapping[str, Tool], ctx: ToolContext, name: str, arguments: dict[str, Any]) -> str:
+def foresee(tools: Mapping[str, Tool], ctx: ToolContext, name: str, arguments: dict[str, Any], guard: Guard) -> str:
     """What the call would do, for the owner to decide on. Raises ToolRefused where there is nothing to decide."""
     tool, given = _allowed(tools, ctx, name, arguments)
     try:
+        guard(ctx, *_texts(given))
         return tool.foresee(ctx, **given) if tool.foresee else ""
     except SecretFound as found:
         ctx.flag(str(found))
         raise
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in it, names included, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield str(name)
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)
 
 
 def _allowed(

@@ -3,7 +3,6 @@
 import json
 
 from agents.models import Memory
-from agents.tools import leaks
 from agents.tools.calls import ToolContext, ToolRefused
 
 
@@ -14,7 +13,6 @@ def memory_save(ctx: ToolContext, text: str) -> str:
     """
     if refusal := Memory.problem(text):
         raise ToolRefused(refusal)
-    leaks.stop(ctx, text)
     if refusal := Memory.full(ctx.agent):
         raise ToolRefused(refusal)
     memory, made = Memory.objects.get_or_create(agent=ctx.agent, text=text.strip(), defaults={"created_at": ctx.now})

@@ -34,7 +34,6 @@ def nostr_dm_send(ctx: ToolContext, message: str, recipient: str = "") -> str:
     if len(message) > LONGEST_MESSAGE:
         raise ToolRefused(f"The message is longer than {LONGEST_MESSAGE:,} characters.")
     receiver = _receiver(ctx, recipient)
-    leaks.stop(ctx, message)
     event = recalled(ctx)
     if event is None:
         try:

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-from agents.tools import leaks
 from agents.tools.calls import ToolContext, ToolFailed, ToolRefused
 from agents.tools.publishing import publish, read_relays, recalled
 from marketplace import relays
@@ -27,7 +26,6 @@ def nostr_post(ctx: ToolContext, content: str, reply_to: str = "") -> str:
         raise ToolRefused("The note is empty.")
     if len(content) > LONGEST_NOTE:
         raise ToolRefused(f"The note is longer than {LONGEST_NOTE:,} characters.")
-    leaks.stop(ctx, content)
     return publish(ctx, kinds.NOTE, _answering(ctx, reply_to), content)
 
 
@@ -39,7 +37,6 @@ def nostr_react(ctx: ToolContext, event_id: str, reaction: str = "+") -> str:
     """
     if not 0 < len(reaction) <= 20:
         raise ToolRefused("A reaction is one short sign.")
-    leaks.stop(ctx, reaction)
     wanted = _event_id(event_id)
     found = newest(ctx, Filter(ids=frozenset({wanted})))
     if found is None:
@@ -56,7 +53,6 @@ def nostr_delete(ctx: ToolContext, event_id: str, reason: str = "") -> str:
     """
     if len(reason) > 500:
         raise ToolRefused("The reason is longer than 500 characters.")
-    leaks.stop(ctx, reason)
     if (again := recalled(ctx)) is not None:
         return publish(ctx, again.kind, again.tags, again.content)
     wanted = _event_id(event_id)

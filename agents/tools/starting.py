@@ -4,7 +4,7 @@ import time
 
 from agents.engine.limits import MAX_DEPTH
 from agents.models import AdoptedSkill, Run
-from agents.tools import leaks, shelves
+from agents.tools import shelves
 from agents.tools.calls import ToolContext, ToolFailed, ToolRefused, ToolWaits
 from marketplace.forms import known_version
 from marketplace.protocol.skills import SkillSpec
@@ -39,7 +39,6 @@ def skill_execute(ctx: ToolContext, skill: str, message: str = "") -> str:
 def _start(ctx: ToolContext, parent: Run, skill: str, message: str) -> Run:
     if len(message) > LONGEST_MESSAGE:
         raise ToolRefused(f"The message is longer than {LONGEST_MESSAGE:,} characters.")
-    leaks.stop(ctx, message)
     if parent.depth >= MAX_DEPTH:
         raise ToolRefused(f"Runs may start runs {MAX_DEPTH} deep, and this is that deep.")
     address = shelves.address_of(ctx, skill)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from agents.models import Agent, ProviderKey, Run
-from agents.tools import TOOLS, SecretFound, Tool, ToolContext, ToolFailed, ToolRefused, call, calls
+from agents.tools import TOOLS, SecretFound, Tool, ToolContext, ToolFailed, ToolRefused, call, calls, leaks
 from marketplace import relays, signing
 from marketplace.models import Skill
 from marketplace.protocol import direct, nip19, nostr
@@ -84,7 +84,7 @@ def test_a_tool_outside_the_grant_is_refused_before_anything_happens(agent: Agen
         "nostr_post": {"content": "x"},
     }.items():
         with pytest.raises(ToolRefused, match="not granted to this run"):
-            calls.call(table, ctx, name, arguments)
+            calls.call(table, ctx, name, arguments, leaks.stop)
     assert asked == []
 
 
