@@ -17,6 +17,7 @@ from agents.models.runs import RunQuerySet
 from agents.preview import of_run
 from agents.templatetags.running import pretty
 from agents.views.current import own_agents
+from agents.views.figures import DAYS, figures
 from marketplace.models import User
 from marketplace.protocol import nip19
 from marketplace.protocol.events import Address
@@ -155,5 +156,6 @@ def skill_runs(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {"address": str(address), "runs": [], "more": False}
     if request.user.is_authenticated:
         rows, more = own_runs(request).filter(skill_address=str(address)).page(None, 10)
-        context |= {"runs": rows, "more": more is not None}
+        found = figures(cast(User, request.user), [str(address)], timezone.now())
+        context |= {"runs": rows, "more": more is not None, "figures": found.get(str(address)), "days": DAYS}
     return render(request, "agents/_skill_runs.html", context)
