@@ -6,7 +6,7 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
-from django.db.models import F, Q, QuerySet, Sum
+from django.db.models import F, Q, Sum
 from django.db.models.functions import Coalesce
 
 from agents.engine.budgets import Allowance
@@ -34,17 +34,20 @@ def allowances(
     """
     if run is not None:
         skill, triggered = run.skill_address, counts_as_triggered(run)
-    budgets = Budget.objects.applying(agent, skill, triggered, run is not None).order_by("pk")
-    found = []
-    for budget in budgets.select_for_update() if lock else budgets:
-        counted: QuerySet[Reservation] = Reservation.objects.filter(_counted(budget))
-        if budget.scope == Budget.Scope.RUN:
-            counted = counted.filter(step__run=run)
-        else:
-            counted = counted.filter(at__gte=since(budget, now, agent))
-        used = counted.aggregate(used=Sum(AMOUNT, output_field=MoneyField()))["used"] or Decimal(0)
-        found.append(Allowance(budget.words(agent.name), budget.limit, used, budget.pk))
-    return found
+    applying = Budget.objects.applying(agent, skill, triggered, run is not None).order_by("pk")
+    budgets = list(applying.select_for_update() if lock else applying)
+    for budget in budgets:
+        if budget.agent_id is not None:
+            budget.agent = agent
+    used: dict[int, Decimal] = {}
+    for scope in Budget.Scope:  # a day and a month of one scope are one scan
+        of_scope = [one for one in budgets if one.scope == scope]
+        if scope != Budget.Scope.RUN:
+            used |= _sums(of_scope, now, AMOUNT)
+        elif of_scope:
+            spent = Reservation.objects.filter(step__run=run).aggregate(used=Sum(AMOUNT, output_field=MoneyField()))
+            used |= {one.pk: spent["used"] or Decimal(0) for one in of_scope}
+    return [Allowance(one.words(agent.name), one.limit, used[one.pk], one.pk) for one in budgets]
 
 
 def overview(
@@ -78,14 +81,19 @@ def _sums(budgets: Collection[Budget], now: datetime, amount: F | Coalesce) -> d
     if not periodic:
         return {}
     begins = {one.pk: since(one, now) for one in periodic}
-    agents = {one.agent_id for one in periodic}
-    rows = Reservation.objects.filter(at__gte=min(begins.values()))
-    if None not in agents:
+    first = min(begins.values())
+    # What all of them have in common narrows the scan, the rest is decided row by row.
+    shared = {(one.agent_id, one.scope, one.target) for one in periodic}
+    rows = Reservation.objects.filter(at__gte=first)
+    if len(shared) == 1:
+        rows = rows.filter(_counted(periodic[0]))
+    elif None not in (agents := {one.agent_id for one in periodic}):
         rows = rows.filter(agent__in=agents)
-    sums = {
-        f"of_{one.pk}": Sum(amount, filter=_counted(one) & Q(at__gte=begins[one.pk]), output_field=MoneyField())
-        for one in periodic
-    }
+    sums = {}
+    for one in periodic:
+        own = Q() if len(shared) == 1 else _counted(one)
+        own &= Q() if begins[one.pk] == first else Q(at__gte=begins[one.pk])
+        sums[f"of_{one.pk}"] = Sum(amount, filter=own or None, output_field=MoneyField())
     found = rows.aggregate(**sums)
     return {one.pk: found[f"of_{one.pk}"] or Decimal(0) for one in periodic}
 
@@ -93,7 +101,7 @@ def _sums(budgets: Collection[Budget], now: datetime, amount: F | Coalesce) -> d
 def _counted(budget: Budget) -> Q:
     """What counts against it, whenever it was."""
     if budget.agent_id is None:
-        return Q(pk__isnull=False)
+        return Q()
     counted = Q(agent=budget.agent_id)
     if budget.scope in {Budget.Scope.SKILL, Budget.Scope.TRIGGER}:
         counted &= Q(skill_address=budget.target)
@@ -104,12 +112,10 @@ def counts_as_triggered(run: Run) -> bool:
     return run.trigger_kind != "manual"
 
 
-def since(budget: Budget, now: datetime, agent: Agent | None = None) -> datetime:
+def since(budget: Budget, now: datetime) -> datetime:
     """When its current period began: where its owner lives, for the site in the site's own zone."""
-    if budget.agent_id is None:
-        return period_start(budget.period, now, settings.TIME_ZONE)
-    owned = agent or budget.agent
-    return period_start(budget.period, now, owned.owner.time_zone if owned else settings.TIME_ZONE)
+    zone = budget.agent.owner.time_zone if budget.agent is not None else settings.TIME_ZONE
+    return period_start(budget.period, now, zone)
 
 
 def period_start(period: str, now: datetime, zone: str) -> datetime:

@@ -102,9 +102,12 @@ class Reservation(models.Model):
     settled = MoneyField(null=True)
 
     class Meta:
+        # With the amounts in them, so that a sum over a month of calls never touches the table.
         indexes = [
-            models.Index(fields=["agent", "at"], name="reservation_agent_day"),
-            models.Index(fields=["agent", "skill_address", "at"], name="reservation_skill"),
-            models.Index(fields=["at"], name="reservation_time"),
+            models.Index(fields=["agent", "at", "settled", "amount"], name="reservation_agent_sum"),
+            models.Index(
+                fields=["agent", "skill_address", "at", "triggered", "settled", "amount"], name="reservation_skill_sum"
+            ),
+            models.Index(fields=["at", "settled", "amount"], name="reservation_site_sum"),
             models.Index(fields=["at"], name="reservation_open", condition=Q(settled=None)),
         ]
