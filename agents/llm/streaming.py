@@ -1,5 +1,6 @@
 """Pieces of a streamed answer, put together again as if it had come whole."""
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -26,7 +27,8 @@ class Heard:
         self.any = True
         self.model = str(_of(piece, "model") or self.model)
         self.usage = _of(piece, "usage") or self.usage
-        for choice in _of(piece, "choices") or ():
+        choices = _of(piece, "choices")
+        for choice in choices if isinstance(choices, list) else ():
             self.finish = str(_of(choice, "finish_reason") or self.finish)
             delta = _of(choice, "delta")
             content, refusal = _of(delta, "content"), _of(delta, "refusal")
@@ -50,23 +52,23 @@ class Assembly:
         return bool(self.text or self.calls)
 
     def add(self, piece: dict[str, Any]) -> bool:
-        """Whether the piece brought text."""
+        """Whether the piece brought text. What has not the shape of a piece is passed over."""
         self.usage = piece.get("usage") or self.usage
         brought = False
-        for choice in piece.get("choices") or ():
+        for choice in _rows(piece.get("choices")):
             self.finish = choice.get("finish_reason") or self.finish
-            delta = choice.get("delta") or {}
+            delta = _row(choice.get("delta"))
             if isinstance(delta.get("content"), str) and delta["content"]:
                 self.text.append(delta["content"])
                 brought = True
-            for row in delta.get("tool_calls") or ():
+            for row in _rows(delta.get("tool_calls")):
                 self._call(row)
         return brought
 
     def _call(self, row: dict[str, Any]) -> None:
         at = row.get("index")
         at = at if isinstance(at, int) else len(self.calls)
-        function = row.get("function") or {}
+        function = _row(row.get("function"))
         call = self.at.get(at)
         # Some servers send every whole call with index 0.
         another = call is not None and function.get("name") and row.get("id") and row["id"] != call["id"] != ""
@@ -74,9 +76,10 @@ class Assembly:
             call = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
             self.at[at] = call
             self.calls.append(call)
+        given = function.get("arguments")
         call["id"] = call["id"] or row.get("id") or ""
         call["function"]["name"] = call["function"]["name"] or function.get("name") or ""
-        call["function"]["arguments"] += function.get("arguments") or ""
+        call["function"]["arguments"] += given if isinstance(given, str) else json.dumps(given) if given else ""
 
     def response(self, heard: Heard) -> dict[str, Any]:
         """Usage only as the provider itself gave it: litellm would fill in an estimate of its own."""
@@ -89,6 +92,14 @@ class Assembly:
         choice = {"index": 0, "message": message, "finish_reason": heard.finish or self.finish}
         usage = self.usage if heard.usage is not None else None
         return {"model": heard.model, "choices": [choice], "usage": usage, "streamed": True}
+
+
+def _row(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _rows(value: Any) -> list[dict[str, Any]]:
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
 def _of(thing: Any, name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from tests.agents.shapes import call, end, piece, sse
+from tests.agents.scripted import call, end, piece, sse
 from tests.fakes import Scripted, broken_off, error, text
 
 # What a run does next, by outcome of the attempt; the words of docs/outcomes.md.

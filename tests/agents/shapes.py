@@ -4,67 +4,14 @@ An expectation is `kind` of the outcome, with what becomes of the calls in brack
 """
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes import MODEL, Scripted, calls, message, text
-
-LIMIT = 50  # tokens that the request allows
-
-
-@dataclass(frozen=True)
-class Shape:
-    """One answer: as a whole body, and in the pieces of a stream; None where it has no such form."""
-
-    name: str
-    whole: Scripted | None
-    becomes: str
-    streamed: Scripted | None = None
-    streams_to: str = ""  # the same as whole unless said
+from tests.agents.scripted import LIMIT, body, both, call, end, piece, said, stream, whole
+from tests.fakes import Scripted, calls, message, text
 
 
-def said(name: str, becomes: str, answer: Scripted, streams_to: str = "") -> Shape:
-    """The scripted server streams it in OpenAI's pieces."""
-    return Shape(name, answer, becomes, answer, streams_to or becomes)
-
-
-def whole(name: str, becomes: str, answer: Scripted) -> Shape:
-    return Shape(name, answer, becomes)
-
-
-def stream(name: str, becomes: str, *chunks: Any, done: bool = True) -> Shape:
-    return Shape(name, None, "", sse(*chunks, done=done), becomes)
-
-
-def both(name: str, becomes: str, answer: Scripted, *chunks: Any, streams_to: str = "") -> Shape:
-    return Shape(name, answer, becomes, sse(*chunks), streams_to or becomes)
-
-
-def sse(*chunks: Any, done: bool = True) -> Scripted:
-    lines = [f"data: {chunk if isinstance(chunk, str) else json.dumps(chunk)}\n\n" for chunk in chunks]
-    return Scripted(
-        "".join([*lines, "data: [DONE]\n\n" if done else ""]), headers={"content-type": "text/event-stream"}
-    )
-
-
-def piece(delta: Any, finish: str | None = None, **more: Any) -> dict[str, Any]:
-    head = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": MODEL}
-    return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **more}
-
-
-def end(finish: str = "stop") -> dict[str, Any]:
-    return piece({}, finish)
-
-
-def body(**fields: Any) -> Scripted:
-    head = {"id": "x", "object": "chat.completion", "created": 1, "model": MODEL}
-    return Scripted({**head, "usage": {"prompt_tokens": 3, "completion_tokens": 2}, **fields})
-
-
-def call(raw: Any, finish: str = "tool_calls", name: Any = "f", call_id: Any = "c1", **usage: Any) -> Scripted:
-    """One tool call exactly as given."""
-    row = {"id": call_id, "type": "function", "function": {"name": name, "arguments": raw}}
-    return message({"role": "assistant", "content": None, "tool_calls": [row]}, finish, **usage)
+def _row(call_id: str) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 
 DEEP = '{"a":' * 40 + "1" + "}" * 40
@@ -269,4 +216,45 @@ CALLS = [
         end("tool_calls"),
     ),
 ]
-SHAPES = [*TEXTS, *EMPTY, *FILTERED, *TRUNCATED, *CALLS]
+ODD = [
+    whole(
+        "a list of calls with a null in it",
+        "calls [refused, run]",
+        message({"role": "assistant", "content": None, "tool_calls": [None, _row("c")]}, "tool_calls"),
+    ),
+    both(
+        "a call whose function is null",
+        "calls [refused]",
+        message({"role": "assistant", "content": None, "tool_calls": [{"id": "c", "function": None}]}, "tool_calls"),
+        piece({"tool_calls": [{"index": 0, "id": "c", "type": "function", "function": None}]}),
+        end("tool_calls"),
+    ),
+    both(
+        "calls that are a text",
+        "text",
+        message({"role": "assistant", "content": "Hello", "tool_calls": "none"}),
+        piece({"content": "Hello", "tool_calls": "none"}),
+        end(),
+    ),
+    stream(
+        "arguments that come as an object in a piece",
+        "calls [run]",
+        piece({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": {"a": 1}}}]}),
+        end("tool_calls"),
+    ),
+    stream(
+        "whole calls without an index",
+        "calls [run, run]",
+        piece({"tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}),
+        piece({"tool_calls": [{"id": "b", "type": "function", "function": {"name": "g", "arguments": "{}"}}]}),
+        end("tool_calls"),
+    ),
+    stream(
+        "a text with pieces of no shape", "text", piece(None), piece({"content": 5}), piece({"content": "Hello"}), end()
+    ),
+    stream(
+        "a text with a choice that is null", "text", piece({"content": "Hello"}), {**end(), "choices": [None]}, end()
+    ),
+    whole("content that is a number", "empty", message({"role": "assistant", "content": 5})),
+]
+SHAPES = [*TEXTS, *EMPTY, *FILTERED, *TRUNCATED, *CALLS, *ODD]

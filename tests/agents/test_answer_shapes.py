@@ -16,7 +16,8 @@ from agents import llm
 from agents.engine import costs, fallback, outcomes
 from tests import fakes
 from tests.agents.failures import FAILURES, NEXT, Failure
-from tests.agents.shapes import LIMIT, SHAPES, Shape
+from tests.agents.scripted import LIMIT, Shape
+from tests.agents.shapes import SHAPES
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::ResourceWarning",

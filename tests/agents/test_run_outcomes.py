@@ -15,7 +15,7 @@ from agents.models import Agent, Run
 from tests import fakes
 from tests.agents import rows
 from tests.agents.failures import NEXT
-from tests.agents.shapes import call, piece, sse
+from tests.agents.scripted import call, piece, sse
 from tests.agents.test_answer_shapes import KEY, doc_rows
 
 pytestmark = pytest.mark.filterwarnings(
