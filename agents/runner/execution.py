@@ -17,6 +17,7 @@ from agents.engine.context import LIVE, Context, assemble, names_used
 from agents.engine.fences import fence
 from agents.engine.outcomes import Call
 from agents.models import Run, Step
+from agents.runner import statements
 from agents.runner.answering import answered, told_to_wait
 from agents.runner.asking import Asking
 from agents.runner.calling import Calling
@@ -177,7 +178,7 @@ def _keep_request(run: Run, loaded: Loaded, context: Context) -> None:
         }
     )
     changed = ("parameters", "rule", "request", "disclosure", "warnings")
-    Run.objects.filter(pk=run.pk).update(**{name: getattr(run, name) for name in changed})
+    statements.update(Run, {name: getattr(run, name) for name in changed}, pk=run.pk)
 
 
 def _template_action(run: Run, loaded: Loaded, calling: Calling) -> loop.End:
@@ -235,18 +236,20 @@ def _end(run: Run, status: str, reason: str, words: str, output: str = "") -> No
     """What waits for this end starts in the same transaction: neither is lost without the other."""
     now = timezone.now()
     with transaction.atomic():
-        served = run.steps.filter(kind=Step.Kind.MODEL, state=Step.State.DONE).order_by("position").last()
-        ended = _mine(run).update(
-            status=status,
-            reason=reason,
-            reason_words=words,
-            output=storable(output),
-            model=(served.served_model or served.name) if served else "",
-            finished_at=now,
-            lease_token="",
-            lease_until=None,
-            warnings=run.warnings,
-        )
-        if ended:
+        done = run.steps.filter(kind=Step.Kind.MODEL, state=Step.State.DONE).order_by("-position")
+        served = done.values_list("served_model", "name").first() or ("",)
+        ended = {
+            "status": status,
+            "reason": reason,
+            "reason_words": words,
+            "output": storable(output),
+            "model": next(filter(None, served), ""),
+            "finished_at": now,
+            "lease_token": "",
+            "lease_until": None,
+            "warnings": run.warnings,
+        }
+        mine = {"pk": run.pk, "lease_token": run.lease_token, "status": Run.Status.RUNNING}
+        if statements.update(Run, ended, **mine):
             run.status, run.output = status, output
             dispatch.chained(run, now)

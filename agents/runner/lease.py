@@ -19,7 +19,7 @@ class Lease:
     def __init__(self, run: Run) -> None:
         self.run = run
         self._done = threading.Event()
-        self._looked = float("-inf")
+        self._looked = time.monotonic()  # it was claimed just now
         self._thread = threading.Thread(target=self._renew, name=f"lease-{run.pk}", daemon=True)
 
     def __enter__(self) -> "Lease":
