@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 from agents import arming
 from agents.engine import disclosure
 from agents.engine.context import SKILL_TOKENS
-from agents.models import AdoptedSkill, Agent, Trigger
+from agents.models import AdoptedSkill, Agent, Change, Trigger
 from agents.sources import sources_for
 from agents.sources.adopted import entry_of
 from agents.sources.carrying import Carried, carried, catalogue
@@ -109,7 +109,10 @@ def skill_pin(request: HttpRequest, slug: str) -> HttpResponse:
     row = get_object_or_404(AdoptedSkill, agent=agent, address=request.POST.get("address", ""))
     seen = request.POST.get("event", "")
     if seen and arming.current_versions({row.address}).get(row.address) == seen:
-        arming.pin(agent, row.address, seen, timezone.now())
+        now = timezone.now()
+        arming.pin(agent, row.address, seen, now)
+        name = row.address.split(":", 2)[-1]
+        Change.record(agent, "adoption", name, {"event": row.pinned_event}, {"event": seen}, now)
     return redirect("agent_skills", agent.slug)
 
 

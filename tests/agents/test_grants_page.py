@@ -6,11 +6,12 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from agents.models import Agent, Budget, Change, Step, Trigger
+from agents.models import AdoptedSkill, Agent, Budget, Change, Step, Trigger
 from agents.tools import TOOLS
 from agents.views.grants import used
 from marketplace.protocol import nip19
 from tests.agents import rows
+from tests.agents.world import AT, arrive, skill_event, stranger
 
 pytestmark = pytest.mark.django_db
 
@@ -181,6 +182,16 @@ def test_switches_budgets_and_triggers_are_on_record(owned: Client, helper: Agen
         ("enabled", ["yes → no"]),
         ("trigger", ["on: yes → no", "autonomy: suggest → auto"]),
     ]
+
+
+def test_accepting_a_newer_version_is_on_record(owned: Client, helper: Agent) -> None:
+    secret = stranger()
+    first, second = skill_event(secret, "helps"), skill_event(secret, "helps", at=AT + 9)
+    arrive(first, second)
+    AdoptedSkill.objects.create(agent=helper, address=str(first.address), pinned_event=first.id)
+    owned.post(f"/agents/{helper.slug}/skills/pin/", {"address": str(first.address), "event": second.id})
+    entry = Change.objects.get(what="adoption")
+    assert (entry.object, entry.before, entry.after) == ("helps", {"event": first.id}, {"event": second.id})
 
 
 def test_budgets_in_their_own_form_are_on_record_too(helper: Agent) -> None:
