@@ -1,8 +1,10 @@
 """How long a call waits for its budgets: a hundred thousand calls on record, every scope limited.
 
-DATABASE_URL=… python -m tests.benchmarks.budgets
+On a throw-away SQLite file, or in a database of its own on the PostgreSQL that TEST_DATABASE_URL names.
 """
 
+import os
+import tempfile
 import time
 from collections.abc import Callable
 from datetime import timedelta
