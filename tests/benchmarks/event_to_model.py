@@ -76,7 +76,9 @@ def bare(model: ToolCaller) -> list[float]:
     bodies, before = model.asked[-(TURNS + 1) :] * RUNS, len(model.arrived)
     with httpx.Client() as client:
         for body in bodies:
-            client.post(f"{model.url}/chat/completions", json=body).json()
+            client.post(
+                f"{model.url}/chat/completions", json=body
+            ).raise_for_status()  # read to its end, streamed or not
     arrived = model.arrived[before:]
     return [(after - before) * 1000 for before, after in itertools.pairwise(arrived)]
 

@@ -76,18 +76,19 @@ def timed(work: Callable[[], object]) -> Took:
 
 
 def bare(url: str, request: dict[str, Any]) -> Took:
-    """The same three bodies posted by httpx alone, over one connection."""
+    """The same three bodies posted by httpx alone, streamed as a run asks for it."""
     messages, bodies = list(request["messages"]), []
+    same = {"model": "gpt-4o-mini", "tools": request["tools"], "stream": True}
     for number, (name, arguments) in enumerate(TOOLS):
-        bodies.append({"model": "gpt-4o-mini", "messages": list(messages), "tools": request["tools"]})
+        bodies.append({**same, "messages": list(messages)})
         messages += [fakes.calls((f"call-{number}", name, arguments)).body["choices"][0]["message"]]
         messages += [{"role": "tool", "tool_call_id": f"call-{number}", "content": "tool_list, skill_search"}]
-    bodies.append({"model": "gpt-4o-mini", "messages": messages, "tools": request["tools"]})
+    bodies.append({**same, "messages": messages})
     with httpx.Client() as client:
 
         def calls() -> None:
             for body in bodies:
-                client.post(f"{url}/chat/completions", json=body).json()
+                client.post(f"{url}/chat/completions", json=body).raise_for_status()
 
         return timed(calls)
 
