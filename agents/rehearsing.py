@@ -76,7 +76,9 @@ def _events(
     wanted = [{**one.timeless().to_dict(), "since": start, "until": int(now.timestamp())} for one in data.filters]
     fetched = relays.fetch(urls, wanted, SECONDS)
     own = trigger.agent.identity.pubkey
-    moments = [Moment(one.created_at, one, one.pubkey == own, _expired(one)) for one in fetched.events]
+    # Many relays ignore the words of a search.
+    fitting = [one for one in fetched.events if data.matches(one)]
+    moments = [Moment(one.created_at, one, one.pubkey == own, _expired(one)) for one in fitting]
     return moments, fetched.problems
 
 

@@ -51,11 +51,7 @@ class Watch:
         filters = self.triggers[pk].filters
         if not any(item.search for item in filters):
             return True
-        text = event.content.lower()
-        return any(
-            item.timeless().matches(event) and all(word in text for word in (item.search or "").lower().split())
-            for item in filters
-        )
+        return any(item.timeless().matches(event) and item.says(event.content) for item in filters)
 
     def filters(self, url: str, synced_until: int) -> list[Filter]:
         """What to ask this relay for: from where it was last read to its end, or from when each was armed.

@@ -61,6 +61,11 @@ class Filter:
                 return False
         return True
 
+    def says(self, content: str) -> bool:
+        """Whether a text holds every word of the search (NIP-50), in any case."""
+        text = content.lower()
+        return all(word in text for word in (self.search or "").lower().split())
+
     def timeless(self) -> "Filter":
         """The same for live events: since, until and limit apply to stored events only."""
         return Filter(self.ids, self.authors, self.kinds, self.tags)

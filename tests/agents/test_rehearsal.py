@@ -49,6 +49,16 @@ def test_stored_events_show_what_would_have_run(own: Agent, client: Client, rela
     assert not Run.objects.exists()
 
 
+def test_words_of_a_search_count(own: Agent, relay: Any, settings: Any) -> None:
+    settings.RELAYS = [relay.url]
+    now, author = timezone.now(), nostr.generate_secret()
+    for seconds, text in ((900, "Lightning at night"), (300, "rain")):
+        relays.publish(signed(author, 1, text, at=int(now.timestamp()) - seconds), [relay.url])
+    wanted = '{"authors":["' + nostr.public_key(author) + '"],"search":"lightning"}'
+    trigger = armed(own, "nostr-subscription", ["filter", wanted])
+    assert [one.moment.what.content for one in rehearsal(trigger, 1, now).runs] == ["Lightning at night"]
+
+
 def test_a_relay_that_is_away_is_named(own: Agent, settings: Any) -> None:
     settings.RELAYS = ["ws://127.0.0.1:9"]
     trigger = armed(own, "nostr-subscription", ["filter", '{"kinds":[1]}'])

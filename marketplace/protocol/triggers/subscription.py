@@ -35,7 +35,7 @@ class Subscription:
     filters: tuple[Filter, ...]
 
     def matches(self, event: Event) -> bool:
-        return any(wanted.timeless().matches(event) for wanted in self.filters)
+        return any(wanted.timeless().matches(event) and wanted.says(event.content) for wanted in self.filters)
 
 
 def from_tags(tags: Sequence[Tag], *, own_input: bool = False) -> tuple[Subscription | None, list[Problem]]:
