@@ -22,9 +22,9 @@ from marketplace.relays.arrivals import Incoming
 
 BATCH = 1_000  # events per transaction, fewer where they are large
 CHARACTERS = 8_000_000  # of their texts
-STEP = 250  # events between two looks at who else waits to write
-WEIGHT = 5_000  # tags between two looks: one list may name 2,000 skills
-SHORT = 12  # steps are this much shorter while others have shown themselves lately
+STEP = 160  # events between two looks at who else waits to write
+WEIGHT = 3_200  # tags between two looks: one list may name 2,000 skills
+SHORT = 8  # steps are this much shorter while others have shown themselves lately
 log = logging.getLogger(__name__)
 
 Checked = tuple[Incoming, Event | Outcome]
