@@ -45,8 +45,8 @@ class Hook(models.Model):
 
     def in_words(self) -> dict[str, str | bool]:
         """What its owner decides about it; for the history, so neither address nor secret."""
-        said = {"callers": self.scheme, "same body once": self.by_content, "may answer": self.waits}
-        return {**said, "secret": "set" if self.sealed else ""}
+        said = {"callers": self.scheme, "secret": "set" if self.sealed else ""}
+        return {**said, "same body once": self.by_content, "may answer": self.waits}
 
     def is_test(self, token: str) -> bool:
         return fingerprint(token) == self.test_hash

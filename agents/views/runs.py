@@ -156,6 +156,6 @@ def skill_runs(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {"address": str(address), "runs": [], "more": False}
     if request.user.is_authenticated:
         rows, more = own_runs(request).filter(skill_address=str(address)).page(None, 10)
-        found = figures(cast(User, request.user), [str(address)], timezone.now())
+        found = figures(request.user, [str(address)], timezone.now())
         context |= {"runs": rows, "more": more is not None, "figures": found.get(str(address)), "days": DAYS}
     return render(request, "agents/_skill_runs.html", context)

@@ -208,7 +208,7 @@ def test_what_its_owner_changes_is_on_record_without_the_secret(client: Client, 
     assert [one.words for one in changes[:3]] == [
         ["address: made"],
         ["callers: none → github", "secret: another one"],
-        ["may answer: no → yes", "secret: set → another one"],
+        ["secret: set → another one", "may answer: no → yes"],
     ]
     assert "whsec" not in json.dumps([[one.before, one.after] for one in changes])
 
