@@ -30,6 +30,11 @@ class BudgetQuerySet(models.QuerySet["Budget"]):
         rows = self.filter(agent=agent).order_by("scope", "target", "period")
         return {f"{row.scope} {row.target} {row.period}".replace("  ", " "): f"{row.limit:f}" for row in rows}
 
+    def limit(self, agent: Agent, scope: str, target: str, period: str) -> Decimal | None:
+        """What is set there."""
+        place: dict[str, Any] = {"agent": agent, "scope": scope, "target": target, "period": period}
+        return self.filter(**place).values_list("limit", flat=True).first()
+
     def put(self, agent: Agent | None, scope: str, target: str, period: str, limit: Decimal | None) -> None:
         """The limit from now on; None takes it away."""
         place: dict[str, Any] = {"agent": agent, "scope": scope, "target": target, "period": period}

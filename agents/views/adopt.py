@@ -1,6 +1,6 @@
 """Adopt for an agent: what is asked and what will fire stands before the click, what was seen is pinned after it."""
 
-from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -15,104 +15,17 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_POST
 
 from agents import arming
-from agents.engine import disclosure
-from agents.models import AdoptedSkill, Agent, Change, Trigger
-from agents.sources import sources_for
-from agents.sources.adopted import entry_of
-from agents.sources.carrying import Carried, catalogue
-from agents.sources.disclosing import TOOL, description_length
-from agents.tools import TOOLS, Tool
-from agents.views.agent_skills import cost_of, grant_loading
+from agents.forms.adopting import AdoptForm
+from agents.models import AdoptedSkill, Agent, Budget, Change, Trigger
+from agents.views.agent_skills import grant_loading
 from agents.views.current import current_agent
+from agents.views.offers import Offer
 from marketplace import publish, signing
 from marketplace.models import Identity, Publication, Skill, User
-from marketplace.protocol import kinds, nip19
+from marketplace.protocol import kinds
 from marketplace.protocol.events import Address
-from marketplace.protocol.skills import SkillSpec
-from marketplace.protocol.templates import read_action
 
 REFUSALS = (publish.PublishError, signing.NotHeld, signing.VaultError)
-
-
-@dataclass
-class Offer:
-    """One skill before one agent: what it asks for, and what adopting it would do."""
-
-    skill: Skill
-    agent: Agent | None
-    spec: SkillSpec | None = None
-    row: AdoptedSkill | None = None
-    trigger: Trigger | None = None
-
-    @property
-    def address(self) -> Address:
-        return Address(self.skill.kind, self.skill.pubkey, self.skill.d)
-
-    @property
-    def naddr(self) -> str:
-        return nip19.encode_naddr(self.address)
-
-    @property
-    def tools(self) -> list[tuple[Tool, bool]]:
-        """The tools it names (all, where it does not say), and whether the agent grants them already."""
-        granted = set(self.agent.grants) if self.agent else set()
-        return [(TOOLS[name], name in granted) for name in sorted(self._asked() & TOOLS.keys())]
-
-    def _asked(self) -> set[str]:
-        if self.spec is None:
-            return set()
-        if self.spec.action == "template":
-            return set(arming.writing_tools(self.agent, self.spec)) if self.agent else set()
-        if self.spec.tools is True:  # what is granted already, nothing more
-            return set(self.agent.grants) if self.agent else set()
-        return set(self.spec.tools or ())
-
-    @property
-    def asks_all(self) -> bool:
-        return self.spec is not None and self.spec.tools is True and self.spec.action != "template"
-
-    @property
-    def unknown_tools(self) -> list[str]:
-        return sorted(self._asked() - TOOLS.keys())
-
-    @property
-    def writes(self) -> bool:
-        return any(tool.risk != "reads" for tool, _ in self.tools)
-
-    @property
-    def action(self) -> str:
-        """What a template action does, in a word."""
-        if self.spec is None or self.spec.action != "template":
-            return ""
-        try:
-            return read_action(self.spec.template).kind
-        except ValueError:
-            return ""
-
-    @property
-    def cost(self) -> Carried:
-        """What carrying it costs in every request, always on or on demand."""
-        if self.agent is None or self.spec is None:
-            return Carried()
-        return cost_of(self.agent, self.spec, self._name)
-
-    @property
-    def frame(self) -> int:
-        """Tokens that come once with the list of skills on demand, where this would be the first on it."""
-        if self.agent is None or self.spec is None or not self.cost.line:
-            return 0
-        listed, entry = sources_for(self.agent).list_skills().entries, entry_of(self._name, self.spec)
-        rules, length = self.agent.usage_rules, description_length(self.agent)
-        now = catalogue(listed, rules, length) if TOOL in self.agent.grants else 0
-        return max(0, catalogue([*listed, entry], rules, length) - now - self.cost.line - 1)
-
-    @property
-    def _name(self) -> str:
-        return disclosure.names([(self.skill.d, self.skill.pubkey)])[0]
-
-    @property
-    def relays(self) -> list[str]:
-        return publish.write_relays(self.agent.identity) if self.agent else []
 
 
 @require_GET
@@ -139,11 +52,34 @@ def adopt(request: HttpRequest) -> HttpResponse:
     if seen != offer.skill.event_id:
         messages.warning(request, "A newer version came since you looked. It is shown now; nothing was adopted.")
         return _back(request, offer)
-    _adopt(request, offer, offer.agent, seen)
+    form = offer.form = AdoptForm(request.POST)
+    if not form.is_valid():
+        template = "agents/_adopt.html" if getattr(request, "htmx", False) else "agents/adopt.html"
+        return render(request, template, {"offer": offer}, status=422)
+    place = (offer.agent, Budget.Scope.TRIGGER, str(offer.address), Budget.Period.DAY)
+    limits, before = Budget.objects.in_words(offer.agent), Budget.objects.limit(*place)
+    limit = form.cleaned_data["budget"] if offer.arms else None
+    if limit is not None:
+        Budget.objects.put(*place, limit)  # before it can fire
+    if _adopt(request, offer, offer.agent, seen):
+        _decide(offer, offer.agent, form, limits, timezone.now())
+    elif limit is not None:
+        Budget.objects.put(*place, before)
     return _back(request, offer)
 
 
-def _adopt(request: HttpRequest, offer: Offer, agent: Agent, seen: str) -> None:
+def _decide(offer: Offer, agent: Agent, form: AdoptForm, limits: dict[str, str], now: datetime) -> None:
+    """What the owner said of the trigger; it was armed to ask first where it writes."""
+    Change.record(agent, "budgets", "", limits, Budget.objects.in_words(agent), now)
+    trigger = Trigger.objects.filter(agent=agent, address=str(offer.address)).first()
+    if trigger is not None and offer.writes and form.cleaned_data["autonomy"] == Trigger.Autonomy.AUTO:
+        before = trigger.in_words()
+        Trigger.objects.filter(pk=trigger.pk).update(autonomy=Trigger.Autonomy.AUTO)
+        trigger.refresh_from_db()
+        Change.record(agent, "trigger", trigger.name, before, trigger.in_words(), now)
+
+
+def _adopt(request: HttpRequest, offer: Offer, agent: Agent, seen: str) -> bool:
     """Grants and pin first, so that arming finds them when the list comes back from the relays."""
     address, before = str(offer.address), list(agent.grants)
     asked = {tool.name for tool, _ in offer.tools}
@@ -168,13 +104,14 @@ def _adopt(request: HttpRequest, offer: Offer, agent: Agent, seen: str) -> None:
         if made:
             row.delete()
         Agent.objects.filter(pk=agent.pk).update(grants=before)
-        return
+        return False
     if publication is None:
         messages.info(request, f"{agent.name} has adopted {offer.skill} already.")
     arming.pin(agent, address, seen, now)
     was = None if made else {"event": row.pinned_event}
     Change.record(agent, "adoption", offer.address.d, was, {"event": seen}, now)
     Change.record(agent, "grants", "", before, agent.grants, now)
+    return True
 
 
 @login_required
@@ -243,6 +180,7 @@ def _offer(request: HttpRequest, text: str, agent: Agent | None = None) -> Offer
         offer.row = AdoptedSkill.objects.filter(agent=agent, address=text).first()
         offer.trigger = Trigger.objects.filter(agent=agent, address=text).first()
         offer.spec = arming.pinned_spec(agent, skill.event_id)
+        offer.form = AdoptForm(grants=[tool.name for tool, _ in offer.tools if tool.risk == "reads"])
     return offer
 
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 from django.db import connection
 
-from agents.models import AdoptedSkill, Agent, Trigger
+from agents.models import AdoptedSkill, Agent, Budget, Change, Trigger
 from marketplace import ingest, publish, signing
 from marketplace.models import Adoption, Identity, Skill, User
 from marketplace.protocol import kinds, nip19, nostr
@@ -286,3 +286,86 @@ def test_somebody_elses_private_skill_cannot_be_offered(client, alice, agent, no
     ingest.store([ingest.Incoming(event)], now)
     client.force_login(alice)
     assert client.get("/adopt/", {"address": str(event.address)}).status_code == 404
+
+
+# --- Adopt and arm in one flow ---------------------------------------------------------
+
+
+def armable(now, *tools, **wanted):
+    wanted = wanted or {"kinds": [1], "#p": ["<admin_pubkey>", "<agent_pubkey>"]}
+    tags = (("trigger", "nostr-subscription"), ("filter", json.dumps(wanted)), ("tools", *tools))
+    return skill_at(now, "writer", *tags)
+
+
+@pytest.fixture
+def armed(client, alice, agent, relay, now):
+    """The skill, with an owner who looks at it."""
+    client.force_login(alice)
+    return armable(now, "nostr_post")
+
+
+def adopting(event, **given):
+    return {"agent": "demo", "address": str(event.address), "event": event.id, "grant": ["nostr_post"], **given}
+
+
+def test_the_filter_stands_filled_in_words_and_as_it_is_before_the_click(client, alice, agent, armed):
+    page = client.get("/adopt/", {"address": str(armed.address)}).content.decode()
+    assert "Demo has no admin: it will not fire until you" in page
+    agent.admin_pubkey = nostr.public_key("33" * 32)
+    agent.save()
+    page = client.get("/adopt/", {"address": str(armed.address)}).content.decode()
+    assert (
+        "mentioning the agent or you" in page and "Here “you” is the admin of Demo" in page and "no admin" not in page
+    )
+    assert agent.admin_pubkey in page and agent.identity.pubkey in page and "&lt;admin_pubkey&gt;" not in page
+
+
+def test_what_writes_asks_first_unless_its_owner_says_otherwise(client, armed):
+    client.post("/adopt/", adopting(armed))
+    trigger = Trigger.objects.get()
+    assert trigger.autonomy == "suggest"
+    client.post("/unadopt/", {"agent": "demo", "address": str(armed.address)})
+    assert not Trigger.objects.exists()
+    client.post("/adopt/", adopting(armed, autonomy="auto"))
+    assert Trigger.objects.get().autonomy == "auto"
+    assert ["autonomy: suggest → auto"] in [one.words for one in Change.objects.filter(what="trigger")]
+
+
+def test_its_budget_is_set_with_the_click(client, agent, armed):
+    client.post("/adopt/", adopting(armed, budget="0.25"))
+    budget = Budget.objects.get(agent=agent)
+    assert (budget.scope, budget.target, budget.period, str(budget.limit)[:4]) == (
+        "trigger", str(armed.address), "day", "0.25",
+    )  # fmt: skip
+    assert Change.objects.filter(what="budgets").count() == 1
+
+
+@pytest.mark.parametrize("htmx", [{}, {"HX-Request": "true"}])
+@pytest.mark.parametrize(
+    "given", [{"budget": "-1"}, {"budget": "much"}, {"budget": "1e999"}, {"budget": "9" * 200_000}, {"autonomy": "\0x"}]
+)
+def test_bad_input_is_said_beside_its_field_and_nothing_is_adopted(client, agent, armed, given, htmx):
+    sent = adopting(armed, carry="demand", **given)
+    response = client.post("/adopt/", sent, headers=htmx)
+    page = response.content.decode()
+    assert response.status_code == 422 and 'class="error"' in page
+    assert re.search(r'value="nostr_post" checked', page) and re.search(r'value="demand" checked', page)
+    assert not AdoptedSkill.objects.exists() and not Budget.objects.exists()
+
+
+def test_when_no_relay_takes_the_list_the_budget_goes_too(client, alice, agent, settings, now):
+    client.force_login(alice)
+    event = armable(now, "nostr_post")
+    with ToldRelay("refuse") as relay:
+        use(settings, relay)
+        client.post("/adopt/", adopting(event, budget="1", autonomy="auto"))
+    assert not AdoptedSkill.objects.exists() and not Budget.objects.exists()
+
+
+def test_what_only_reads_is_not_asked_about(client, alice, agent, relay, now):
+    client.force_login(alice)
+    event = armable(now, "nostr_query", kinds=[1])
+    page = client.get("/adopt/", {"address": str(event.address)}).content.decode()
+    assert 'name="autonomy"' not in page and 'name="budget"' in page
+    client.post("/adopt/", adopting(event, autonomy="suggest"))
+    assert Trigger.objects.get().autonomy == "auto"
