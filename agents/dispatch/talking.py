@@ -33,7 +33,7 @@ def open_conversation(agent: Agent, channel: str, now: datetime, title: str = ""
 
 def begin(agent: Agent, channel: str, message: str, now: datetime, key: str, **more: Any) -> Run:
     """The first turn of a new conversation, as `say`; the same key gives the same run and makes no second one."""
-    known = Run.objects.filter(agent=agent, trigger_kind="manual", occasion_key=delivery_key(key)).first()
+    known = Run.objects.filter(**_one_run(agent.pk, key)).first()
     if known is not None:
         return known
     talk = open_conversation(agent, channel, now)
@@ -60,11 +60,7 @@ def say(
     `skill` is address and event id of the version to run; `origin` says where a direct message came from.
     Raises Busy.
     """
-    own: dict[str, Any] = {
-        "agent_id": conversation.agent_id,
-        "trigger_kind": "manual",
-        "occasion_key": delivery_key(key),
-    }
+    own = _one_run(conversation.agent_id, key)
     address = Address.parse(skill[0])
     fields: dict[str, Any] = {
         "skill_address": skill[0],
@@ -80,6 +76,11 @@ def say(
             return _next_turn(conversation, own, fields, now, most_open)
     except IntegrityError:  # said at the same moment by another process, with this key
         return Run.objects.get(**own)
+
+
+def _one_run(agent_id: int, key: str) -> dict[str, Any]:
+    """What the database holds to be one run."""
+    return {"agent_id": agent_id, "trigger_kind": "manual", "occasion_key": delivery_key(key)}
 
 
 def _next_turn(
