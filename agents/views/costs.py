@@ -1,7 +1,7 @@
 """What was spent: by day, skill, agent, model or trigger, in the owner's time zone, exact or said to be unknown."""
 
 from calendar import monthrange
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -65,25 +65,30 @@ def costs(request: HttpRequest) -> HttpResponse:
         "problem": problem,
         "group": group,
         "groups": [(name, _address(name, first, last, agent, repriced)) for name in GROUPS],
-        "repriced": repriced,
         "other_prices": _address(group, first, last, agent, not repriced),
-        "repricings": Repricing.objects.filter(user=user).select_related("agent")[:MOST_REPRICINGS] if repriced else [],
         "first": first,
         "last": last,
         "agent": agent,
         "agents": own_agents(request),
         "rows": [(row, _label(group, row), _runs_address(group, row, first, last, agent)) for row in shown],
         "total": total(rows),
-        "chart": charts.bars([_bar(group, row) for row in shown[: _most(group)]]) if rows else None,
-        "left_out": max(0, len(shown) - _most(group)),
+        **_chart(group, shown, bool(rows)),
+        **_repricings(user, repriced),
         **_budgets(request, user, today),
         "zone": user.time_zone,
     }
     return render(request, "agents/costs.html", context, status=400 if problem else 200)
 
 
-def _most(group: str) -> int:
-    return 400 if group == "day" else 12
+def _chart(group: str, shown: Sequence[CostRow], any_cost: bool) -> dict[str, Any]:
+    most = 400 if group == "day" else 12
+    bars = charts.bars([_bar(group, row) for row in shown[:most]]) if any_cost else None
+    return {"chart": bars, "left_out": max(0, len(shown) - most)}
+
+
+def _repricings(user: User, repriced: bool) -> dict[str, Any]:
+    made = Repricing.objects.filter(user=user).select_related("agent")
+    return {"repriced": repriced, "repricings": made[:MOST_REPRICINGS] if repriced else []}
 
 
 def _label(group: str, row: CostRow) -> str:
