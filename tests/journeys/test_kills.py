@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def find(stack: Stack, what: str) -> int | None:
 
 
 def kill(stack: Stack, what: str) -> None:
-    pid = eventually(20, lambda: find(stack, what), f"there is a {what} to kill")
+    pid = eventually(60, lambda: find(stack, what), f"there is a {what} to kill")
     assert isinstance(pid, int)
     os.kill(pid, signal.SIGKILL)
 
@@ -61,11 +62,11 @@ def kill_at_a_note(stack: Stack, pubkey: str) -> None:
         socket.send(json.dumps(["REQ", "new", {"authors": [pubkey], "kinds": [1], "since": int(time.time())}]))
         while json.loads(socket.recv(10))[0] != "EOSE":
             continue
-        eventually(20, lambda: find(stack, "child"), "there is a worker to kill")
-        workers = [pid for pid, line in stack.children().items() if "-Q runs" in line]
+        eventually(60, lambda: find(stack, "child"), "there is a worker to kill")
         socket.recv(60)
-        for pid in workers:
-            os.kill(pid, signal.SIGKILL)
+        for pid in [pid for pid, line in stack.children().items() if "-Q runs" in line]:
+            with suppress(ProcessLookupError):  # a child ends with its parent
+                os.kill(pid, signal.SIGKILL)
 
 
 def a_round_of_kills(stack: Stack, chance: random.Random, pubkey: str) -> None:
