@@ -13,7 +13,7 @@ from tests.stack import Stack, eventually
 
 def test_a_test_of_the_alerts_reaches_the_admin(site: Stack, page: Any) -> None:
     admin = nostr.generate_secret()
-    slug = new_agent(page, "Watchful")
+    new_agent(page, "Watchful")
     page.locator("#id_admin_pubkey").fill(nip19.encode_npub(nostr.public_key(admin)))
     page.get_by_role("button", name="Save", exact=True).click()
     page.get_by_role("link", name="Alerts", exact=True).click()
