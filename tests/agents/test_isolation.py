@@ -12,6 +12,8 @@ from django.utils import timezone
 from agents.models import (
     AdoptedSkill,
     Agent,
+    Alert,
+    AlertRoute,
     Budget,
     Change,
     Comparison,
@@ -19,6 +21,7 @@ from agents.models import (
     Delivery,
     Hook,
     Memory,
+    Notice,
     ProviderKey,
     Run,
     SkillUpload,
@@ -63,6 +66,8 @@ def alice() -> User:
     trigger = Trigger.objects.create(
         agent=own, address=f"31123:{'a' * 64}:x", event_id="b" * 64, kind="webhook", armed_at=0
     )
+    AlertRoute.objects.create(agent=own, webhook="https://example.org/secret path", sealed="x")
+    Notice.objects.begin(own, "failing", trigger.address, "secret alert", timezone.now())
     Hook.objects.create(trigger=trigger, token_hash="t" * 64, test_hash="u" * 64)
     Delivery.objects.create(trigger=trigger, at=timezone.now(), key="secret id", accepted=True, body=b"secret body")
     talk = Conversation.objects.create(
@@ -118,6 +123,9 @@ def state() -> list[Any]:
     """Everything of every owner, to see that nothing moved."""
     models = (
         Agent,
+        Alert,
+        AlertRoute,
+        Notice,
         Budget,
         Comparison,
         Conversation,
@@ -175,7 +183,9 @@ def test_a_visitor_is_asked_to_sign_in(route: str, name: str, alice: User, clien
     assert state() == before
 
 
-@pytest.mark.parametrize("address", ["/agents/", "/runs/", "/costs/", "/account/", "/drafts/", "/api/v1/runs"])
+@pytest.mark.parametrize(
+    "address", ["/agents/", "/runs/", "/costs/", "/account/", "/drafts/", "/api/v1/runs", "/api/v1/alerts"]
+)
 def test_lists_hold_only_what_is_ones_own(address: str, alice: User, bob: User, client: Client) -> None:
     client.force_login(bob)
     page = client.get(address).content.decode()
