@@ -62,7 +62,7 @@ def test_a_part_of_the_market_answers_every_skill_it_is_asked_for(own: Agent, cl
     ran(own, cost=Decimal("0.7"))
     client.force_login(own.owner)
     page = client.post("/triggers/figures/", {"a": ["x\x00", ADDRESS]}).content.decode()
-    first, second = page.split("</div>")[:2]
+    first, second = page.split("</span>\n")[:2]
     assert 'id="here-1"' in first and "not run here" in first
     assert 'id="here-2"' in second and "$0.10 a day; 100 % of 1 run succeeded" in second
 
