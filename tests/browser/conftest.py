@@ -66,10 +66,20 @@ def signed_in(site: Stack, browser: Any) -> str:
     return state
 
 
+@pytest.fixture(autouse=True)
+def nothing_left_to_say(models: ModelServer) -> None:
+    """What another test scripted and did not hear is not for this one."""
+    models.answers.clear()
+    models.by_model.clear()
+
+
 @pytest.fixture
-def page(site: Stack, browser: Any, signed_in: str) -> Iterator[Any]:
-    """A tab of the owner; anything the console complains about fails the test."""
+def page(site: Stack, browser: Any, signed_in: Any) -> Iterator[Any]:
+    """A tab of the owner, acting for the demo agent; anything the console complains about fails the test."""
     context = browser.new_context(storage_state=signed_in, base_url=site.url, viewport={"width": 1280, "height": 900})
+    token = next(cookie["value"] for cookie in signed_in["cookies"] if cookie["name"].startswith("csrf"))
+    sent = {"agent": "demo", "csrfmiddlewaretoken": token}
+    assert context.request.post("/agents/switch/", form=sent, headers={"Referer": site.url}).ok
     tab = context.new_page()
     complaints: list[str] = []
     tab.on("pageerror", lambda error: complaints.append(str(error)))

@@ -13,6 +13,7 @@ from websockets.sync.client import connect
 from marketplace.protocol import direct, kinds, nip19, nostr
 from marketplace.protocol.events import Draft, Event
 from tests import fakes
+from tests.browser.steps import new_agent
 from tests.stack import Stack, eventually
 
 SENDING = {"mention-alert", "topic-watch"}  # samples without a model: there is nothing of them to load
@@ -36,30 +37,6 @@ def letters(site: Stack, secret: str) -> list[tuple[str, str]]:
     """The direct messages to this key: (sender, text)."""
     wraps = stored(site, {"kinds": [kinds.GIFT_WRAP], "#p": [nostr.public_key(secret)]})
     return [(message.sender, message.text) for message in (direct.read(secret, wrap) for wrap in wraps)]
-
-
-def new_agent(page: Any, name: str, admin: str = "", grants: tuple[str, ...] = ()) -> str:
-    """An agent of the owner, and the one that adopts from now on; its slug."""
-    page.goto("/agents/new/")
-    page.get_by_label("Name", exact=True).fill(name)
-    page.get_by_role("button", name="Make the agent").click()
-    page.wait_for_url(re.compile(r"/agents/(?!new)[^/]+/"))
-    slug = re.search(r"/agents/([^/]+)/", page.url)
-    assert slug
-    if admin:
-        page.goto(f"/agents/{slug[1]}/settings/")
-        page.locator("#id_admin_pubkey").fill(admin)
-        page.get_by_role("button", name="Save", exact=True).first.click()
-        expect(page.locator("main")).to_contain_text("are saved")
-    page.goto(f"/agents/{slug[1]}/grants/")
-    for tool in grants:
-        page.locator(f"input[name=grant][value={tool}]").check()
-    page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.locator(".notices")).to_contain_text("tools")
-    with page.expect_navigation():  # the whole page speaks of the agent and comes anew
-        page.locator("#acting-agent").select_option(slug[1])
-    expect(page.locator("#acting-agent")).to_have_value(slug[1])
-    return slug[1]
 
 
 def say(page: Any, slug: str, words: str) -> None:

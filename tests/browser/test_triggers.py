@@ -11,7 +11,8 @@ from websockets.sync.client import connect
 
 from marketplace.protocol import kinds, nostr
 from marketplace.protocol.events import Draft, Event
-from tests import fakes
+from tests import armed, fakes
+from tests.browser.steps import new_agent
 from tests.stack import Stack, eventually
 
 
@@ -25,6 +26,16 @@ def send(site: Stack, secret: str, kind: int, content: str, tags: list[list[str]
 
 
 def test_all_four_kinds_are_armed_and_fire(site: Stack, page: Any, models: fakes.ModelServer) -> None:
+    slug = new_agent(page, "Fourfold", grants=("nostr_query",))
+    try:
+        armed_and_fired(site, page, models, slug)
+    finally:
+        armed.shell(
+            site, f"from agents.models import Agent; print(Agent.objects.filter(slug={slug!r}).update(enabled=False))"
+        )
+
+
+def armed_and_fired(site: Stack, page: Any, models: fakes.ModelServer, slug: str) -> None:
     author = nostr.generate_secret()
     key = nostr.public_key(author)
     triggers = {
@@ -42,7 +53,6 @@ def test_all_four_kinds_are_armed_and_fire(site: Stack, page: Any, models: fakes
         page.get_by_role("link", name=name, exact=True).click()
         page.get_by_role("button", name=re.compile("^Adopt for")).click()
         expect(page.get_by_text(re.compile("^Adopted by"))).to_be_visible()
-    slug = page.locator("#acting-agent").input_value() if page.locator("#acting-agent").count() else "demo"
 
     page.goto(f"/agents/{slug}/triggers/")
     line = {name: rows.filter(has=page.get_by_role("link", name=name, exact=True)) for name in triggers}
