@@ -59,7 +59,8 @@ def receive(token: str, request: Request, now: datetime) -> Answer:
     said = webhooks.read_body(request.headers.get("content-type", ""), request.body)
     arguments, wrong = webhooks.arguments(spec.data.params if spec and spec.data else (), said)
     if wrong:
-        words = f"{'; '.join(wrong)}."[:300]
+        why = webhooks.unread(request.headers.get("content-type", ""), request.body, said)
+        words = f"{why + ': ' if why else ''}{'; '.join(wrong)}."[:300]
         _keep_refused(hook, request, 422, words, now)
         return Answer(422, {"detail": words})
     return _accept(hook, request, {"arguments": arguments, "body": said}, hook.is_test(token), now)

@@ -7,6 +7,7 @@ descriptions of their headers, and Standard Webhooks for the id.
 import hashlib
 import hmac
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -72,10 +73,20 @@ def read_body(content_type: str, body: bytes) -> Any:
     if not text.strip():
         return {}
     try:
-        found = json.loads(text, parse_constant=_no_number)
+        found = json.loads(text, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError):
         return storable(text)
     return storable(found) if _depth(found) <= DEEPEST else storable(text)
+
+
+def unread(content_type: str, body: bytes, said: Any) -> str:
+    """Why a body that is not text was not understood, "" where it was or is nothing."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if isinstance(said, str) and body.strip() and (not kind or kind.endswith("json")):
+        return "The body is not JSON"
+    if isinstance(said, list) or (isinstance(said, int | float) and not isinstance(said, bool)):
+        return "The body is JSON, but not an object"
+    return ""
 
 
 def arguments(params: Iterable[Param], said: Any) -> tuple[dict[str, Any], list[str]]:
@@ -138,14 +149,28 @@ def _typed(kind: str, value: Any) -> str | int | float | bool | None:
         return {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else None
     if isinstance(value, str):
         try:
-            value = json.loads(value[:400], parse_constant=_no_number)
+            value = json.loads(value[:400], parse_constant=_no_number, parse_float=_finite)
         except (ValueError, RecursionError):
             return None
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
+def _finite(text: str) -> float:
+    """Python reads infinity where a number is beyond its range; no JSON can hold that again."""
+    number = float(text)
+    return number if math.isfinite(number) else _no_number(text)  # type: ignore[no-any-return]
+
+
 def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    """JSON has no infinity, but numbers that Python takes for it: `1e400`."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is no number that can be kept")
+    return number
 
 
 def _depth(value: Any) -> int:

@@ -15,6 +15,7 @@ from agents.dispatch import receiving
 from agents.models import Run
 
 LARGEST = 1_000_000  # bytes of a body
+PIECE, MOST_POURED = 65_536, 32_000_000  # bytes of a body that is too large and thrown away
 LONGEST_WAIT = 30.0  # seconds
 LOOK_EVERY = 0.2
 # A web process has few threads: two may wait for an output, the others go on answering.
@@ -29,6 +30,7 @@ def hook(request: HttpRequest, token: str) -> HttpResponse:
         return JsonResponse({"detail": "Send a POST."}, status=405, headers={"Allow": "POST"})
     body = _body(request)
     if body is None:
+        _pour_out(request)
         return JsonResponse({"detail": f"The body has more than {LARGEST:,} bytes."}, status=413)
     headers = {name.lower(): value for name, value in request.headers.items()}
     answer = receiving.receive(token, receiving.Request(headers, body), timezone.now())
@@ -51,6 +53,14 @@ def _body(request: HttpRequest) -> bytes | None:
     source = request.META.get("wsgi.input")
     body = source.read(LARGEST + 1) if source is not None and request.META.get("wsgi.input_terminated") else b""
     return body if len(body) <= LARGEST else None
+
+
+def _pour_out(request: HttpRequest) -> None:
+    """What is not read of a body would be taken for the next request of its connection."""
+    source = request.META.get("wsgi.input")
+    for _ in range(MOST_POURED // PIECE):
+        if source is None or not source.read(PIECE):
+            return
 
 
 def _waited(run: Run, asked: str) -> bool:
