@@ -69,6 +69,7 @@ def test_a_line_of_the_log_holds_no_key_and_no_traceback_for_a_strangers_request
     try:
         client.get("/", HTTP_HOST="evil.example")
         logging.getLogger("agents").warning("found %s in a note", NSEC)
+        client.post("/hooks/JHz1lJ6E-secret", b"{}", content_type="application/json")
         try:
             raise RuntimeError("ours")
         except RuntimeError:
@@ -77,5 +78,7 @@ def test_a_line_of_the_log_holds_no_key_and_no_traceback_for_a_strangers_request
         logging.getLogger().removeHandler(handler)
     hosts = [record for record in records if "evil.example" in record.getMessage()]
     assert hosts and all(record.exc_info is None for record in hosts)
+    assert any("/hooks/…" in record.getMessage() for record in records)
+    assert not any("JHz1lJ6E" in record.getMessage() for record in records)
     assert "found nsec1… in a note" in [record.getMessage() for record in records]
     assert any(record.exc_info for record in records if record.getMessage() == "broken")
