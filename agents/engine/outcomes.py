@@ -1,11 +1,13 @@
 """A model's answer becomes one of a few defined outcomes; nothing about its shape is taken for granted."""
 
 import json
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
 MAX_DEPTH = 32
 MAX_ARGUMENTS = 200_000  # characters
+LONGEST_NUMBER = 400  # characters: more than any float has
 # How providers say that a filter ended the answer, in small letters; more may follow.
 _FILTERED = (
     "content_filter",
@@ -126,13 +128,19 @@ def _arguments(raw: Any) -> dict[str, Any]:
     if raw is None or raw == "" or (isinstance(raw, str) and raw.strip() in {"", "null"}):
         return {}
     if isinstance(raw, dict):
-        return raw
+        raw = json.dumps(raw)  # held to the same rules
     if not isinstance(raw, str):
         raise ValueError("The arguments are not a JSON object.")
     if len(raw) > MAX_ARGUMENTS:
         raise ValueError(f"The arguments are longer than {MAX_ARGUMENTS:,} characters.")
     try:
-        value = json.loads(raw, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+        value = json.loads(
+            raw,
+            object_pairs_hook=_no_duplicates,
+            parse_constant=_no_constant,
+            parse_float=_fraction,
+            parse_int=_whole,
+        )
     except RecursionError:
         raise ValueError("The arguments are nested too deeply.") from None
     except json.JSONDecodeError as error:
@@ -155,6 +163,20 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"The arguments hold {name}, which is not JSON.")
+
+
+def _fraction(text: str) -> float:
+    """Beyond the range of floats Python reads infinity, which no JSON can hold again."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"The arguments hold {text[:40]}, a number too large to be kept.")
+    return number
+
+
+def _whole(text: str) -> int:
+    if len(text) > LONGEST_NUMBER:
+        raise ValueError(f"The arguments hold a number of more than {LONGEST_NUMBER} digits.")
+    return int(text)
 
 
 def _depth(value: Any) -> int:

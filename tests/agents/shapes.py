@@ -144,6 +144,13 @@ CALLS = [
     said('arguments “"x"”', "calls [refused]", call('"x"')),
     said("arguments “5”", "calls [refused]", call("5")),
     said("arguments with NaN", "calls [refused]", call('{"a":NaN}')),
+    said("arguments with a number beyond every range", "calls [refused]", call('{"a":[1e400]}')),
+    said("arguments with a number of 5,000 digits", "calls [refused]", call('{"a":' + "9" * 5_000 + "}")),
+    whole(
+        "arguments as an object with a number beyond every range",
+        "calls [refused]",
+        call({"a": float("inf")}),
+    ),
     said("arguments with one key twice", "calls [refused]", call('{"a":1,"a":2}')),
     said("arguments with one key twice inside", "calls [refused]", call('{"b":{"a":1,"a":2}}')),
     said("arguments nested too deeply", "calls [refused]", call(DEEP)),

@@ -122,6 +122,10 @@ ODD = [
     fakes.calls(("a", "tool_list", {}), ("a", "tool_list", {}), ("b", "nostr_post", {"content": "x"})),
     call("[]", name="tool_list"),
     call('{"a":NaN}', name="tool_list"),
+    call('{"x":1e400}', name="tool_list"),
+    call('{"filter":{"kinds":[-1e400]}}', name="nostr_query"),
+    call('{"x":' + "9" * 5_000 + "}", name="tool_list"),
+    call('{"filter":{"kinds":[' + "9" * 300 + "]}}", name="nostr_query"),
     call("{}", name="", call_id=""),
     call('{"unknown":1}', name="tool_list"),
     fakes.calls(("a\x00b", "tool_list", "")),
@@ -148,6 +152,28 @@ def test_a_request_after_odd_calls_is_one_that_providers_take(
     valid(models.asked[-1]["messages"])
     calls = [one for said in models.asked[-1]["messages"] for one in said.get("tool_calls") or ()]
     assert run.steps.filter(kind="tool").count() == len(calls) > 0
+
+
+@pytest.mark.parametrize(
+    ("way", "given", "words"),
+    [
+        ("streamed", '{"x":1e400}', "hold 1e400, a number too large"),
+        ("whole", '{"x":[-1e400]}', "hold -1e400, a number too large"),
+        ("whole", {"x": float("inf")}, "hold Infinity, which is not JSON"),
+        ("streamed", '{"x":' + "9" * 5_000 + "}", "a number of more than 400 digits"),
+    ],
+    ids=["1e400", "-1e400", "an object", "5,000 digits"],
+)
+def test_a_number_that_cannot_be_kept_is_refused_in_words_and_on_record(
+    chain: Agent, models: fakes.ModelServer, way: str, given: Any, words: str
+) -> None:
+    models.script(call(given, name="tool_list"), fakes.text("done"), model="first")
+    answer_whole(models, way)
+    run = rows.carried_out(rows.run(chain, input={"message": "hi"}))
+    assert (run.status, run.output) == ("succeeded", "done"), run.reason_words
+    step = run.steps.get(kind="tool")
+    assert step.state == "refused" and words in step.error and "sys." not in step.error
+    assert words in models.asked[-1]["messages"][-1]["content"]
 
 
 # --- Secrets -----------------------------------------------------------------------
