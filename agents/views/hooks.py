@@ -57,10 +57,11 @@ def _body(request: HttpRequest) -> bytes | None:
 
 def _pour_out(request: HttpRequest) -> None:
     """What is not read of a body would be taken for the next request of its connection."""
-    source = request.META.get("wsgi.input")
-    for _ in range(MOST_POURED // PIECE):
-        if source is None or not source.read(PIECE):
-            return
+    source, length = request.META.get("wsgi.input"), request.META.get("CONTENT_LENGTH") or ""
+    left = min(int(length), MOST_POURED) if length.isdigit() else MOST_POURED
+    while source is not None and left > 0:
+        piece = source.read(min(PIECE, left))
+        left = left - len(piece) if piece else 0
 
 
 def _waited(run: Run, asked: str) -> bool:
