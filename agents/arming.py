@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from agents.models import AdoptedSkill, Agent, Trigger
@@ -24,6 +25,8 @@ from marketplace.protocol.triggers.cron import next_times
 from marketplace.protocol.triggers.subscription import Subscription
 
 GONE = "Its author deleted this skill."
+UNADOPTED = "Its skill is not adopted any more."
+NO_TRIGGER = "The accepted version of its skill has no trigger, or cannot be read."
 ROWS_AT_ONCE = 500  # names in one query
 
 
@@ -127,7 +130,7 @@ def arm(agent: Agent, now: datetime) -> None:
     versions = current_versions(set(wanted))
     rows = {row.address: row for row in AdoptedSkill.objects.filter(agent=agent)}
     AdoptedSkill.objects.filter(agent=agent).exclude(address__in=wanted).delete()
-    Trigger.objects.filter(agent=agent).exclude(address__in=wanted).delete()
+    _disarm(Trigger.objects.filter(agent=agent).exclude(address__in=wanted), UNADOPTED)
     for position, address in enumerate(wanted):
         newest = versions.get(address, "")
         row = rows.get(address)
@@ -193,7 +196,7 @@ class _Armed:
 def _arm_one(agent: Agent, row: AdoptedSkill, gone: bool, now: datetime) -> None:
     spec = pinned_spec(agent, row.pinned_event) if row.pinned_event else None
     if spec is None or spec.trigger is None:
-        Trigger.objects.filter(agent=agent, address=row.address).delete()
+        _disarm(Trigger.objects.filter(agent=agent, address=row.address), NO_TRIGGER)
         return
     armed = _read(agent, row.address, spec, spec.trigger, gone)
     at = int(now.timestamp())
@@ -226,6 +229,13 @@ def _arm_one(agent: Agent, row: AdoptedSkill, gone: bool, now: datetime) -> None
     if {"tags", "kind", "usable"} & changed.keys():
         changed |= {"armed_at": at, "next_run_at": _next_slot(armed.tags, armed.kind, now)}
     Trigger.objects.filter(pk=trigger.pk).update(revision=trigger.revision + 1, **changed)
+
+
+def _disarm(triggers: QuerySet[Trigger], problem: str) -> None:
+    """One with a web address stays, unable to fire: its deliveries are on record, and adopted again it goes on."""
+    known = triggers.filter(hook__isnull=False).exclude(problem=problem)
+    known.update(usable=False, problem=problem, autonomy=Trigger.Autonomy.SUGGEST, revision=F("revision") + 1)
+    triggers.filter(hook__isnull=True).delete()
 
 
 def _read(agent: Agent, address: str, spec: SkillSpec, trigger: TriggerSpec, gone: bool) -> _Armed:

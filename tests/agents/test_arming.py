@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from agents import arming
-from agents.models import AdoptedSkill, Agent, Trigger
+from agents.models import AdoptedSkill, Agent, Delivery, Hook, Trigger
 from marketplace import signing
 from marketplace.protocol import kinds, nostr
 from marketplace.protocol.events import Draft
@@ -72,6 +72,22 @@ def test_taking_a_skill_off_the_list_disarms_it(agent: Agent, author: str) -> No
     arrive(adoption_list(agent, at=AT + 1))
     assert not AdoptedSkill.objects.exists()
     assert not Trigger.objects.exists()
+
+
+def test_a_web_address_and_what_came_to_it_outlive_the_adoption(agent: Agent, author: str) -> None:
+    address = adopt(agent, author, tags=[["trigger", "webhook"]])
+    trigger = Trigger.objects.get()
+    token, _ = Hook(trigger=trigger).readdress(NOW)
+    Trigger.objects.update(autonomy="auto")
+    Delivery.objects.create(trigger=trigger, at=NOW, key="id:1", accepted=True, body=b"{}")
+    arrive(adoption_list(agent, at=AT + 1))
+    trigger.refresh_from_db()
+    assert (trigger.usable, trigger.problem) == (False, arming.UNADOPTED) and not trigger.live
+    assert arming.arm_all(NOW, every=True) >= 0 and Trigger.objects.get().problem == arming.UNADOPTED
+    arrive(adoption_list(agent, address, at=AT + 2))
+    again = Trigger.objects.get()
+    assert (again.pk, again.usable, again.autonomy) == (trigger.pk, True, "suggest")
+    assert Hook.objects.called(token, NOW) is not None and Delivery.objects.count() == 1
 
 
 def test_the_order_of_the_list_is_kept_and_follows(agent: Agent, author: str) -> None:
