@@ -17,6 +17,7 @@ from agents.engine.disclosure import Entry, Resources
 from agents.models import Agent
 from agents.sources import inside
 from agents.sources.listing import Listing, Report, SkillNotFoundError, SkillsError
+from marketplace.protocol import nip19
 from marketplace.protocol.skillmd import MAX_FILE, PREFIX, SkillFile, read_skillmd
 
 FILE = "SKILL.md"
@@ -106,6 +107,9 @@ class FolderSource:
             raise SkillsError(words, skill_name=name, path=path) from None
         except (inside.Outside, OSError, ValueError):
             raise refused from None
+        if nip19.holds_nsec(readable(data)):
+            words = f'"{path}" holds a secret key (nsec), so it is not read'
+            raise SkillsError(words, skill_name=name, path=path)
         try:
             return data.decode("utf-8-sig") if b"\0" not in data else _not_text(path, name)
         except UnicodeDecodeError:
@@ -174,6 +178,8 @@ class FolderSource:
         return self._skill(name, parts, data)
 
     def _skill(self, name: str, parts: tuple[str, ...], data: bytes) -> Folder:
+        if nip19.holds_nsec(readable(data)):
+            return self._not(name, "SKILL.md holds a secret key (nsec); take it out, and treat that key as leaked.")
         file = read_skillmd(data, name)
         found = Folder(name, parts, file, hashlib.sha256(data).hexdigest()[:16])
         if file.usable:
@@ -212,6 +218,11 @@ def folder_sources(agent: Agent) -> list[FolderSource]:
 
 def uploads_root(agent: Agent) -> Path:
     return Path(settings.VAR_DIR) / "skills" / str(agent.pk)
+
+
+def readable(data: bytes) -> str:
+    """The letters in a file, whatever else is in it: enough to look for a secret key."""
+    return data.replace(b"\0", b"").decode("latin-1")
 
 
 def _called(roots: list[str]) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,8 @@ from pathlib import Path
 from django.db import transaction
 
 from agents.models import Agent, SkillUpload
-from agents.sources.folders import uploads_root
+from agents.sources.folders import readable, uploads_root
+from marketplace.protocol import nip19
 from marketplace.protocol.skillmd import MAX_FILE, SkillFile, read_skillmd
 from marketplace.protocol.skillmd.zipped import FILE, Unusable, Zipped, unzipped
 
@@ -26,6 +27,7 @@ LONGEST_NAME = 255  # bytes of a name on disk
 def keep(agent: Agent, data: bytes, now: datetime) -> tuple[SkillUpload, Zipped]:
     """Unpack a zip in place of what the agent had under the skill's name. Raises Unusable."""
     zipped = unzipped(data)
+    _without_secrets(zipped)
     name = _skill(zipped).name
     root = uploads_root(agent)
     store = root / STORE
@@ -67,6 +69,15 @@ def remove(agent: Agent, name: str) -> bool:
             link.unlink()
     _sweep(root)
     return bool(gone) or linked
+
+
+def _without_secrets(zipped: Zipped) -> None:
+    """Models read these files, and pages show them. Raises Unusable."""
+    if any(map(nip19.holds_nsec, [zipped.folder, *zipped.files, *zipped.left_out])):
+        raise Unusable("A name in it holds a secret key (nsec). Nothing was kept; treat that key as leaked.")
+    for path, data in zipped.files.items():
+        if nip19.holds_nsec(readable(data)):
+            raise Unusable(f"“{path}” in it holds a secret key (nsec). Nothing was kept; treat that key as leaked.")
 
 
 def _skill(zipped: Zipped) -> SkillFile:

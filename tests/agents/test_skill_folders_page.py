@@ -21,6 +21,7 @@ from tests.zips import SKILL, special, zipped
 
 pytestmark = pytest.mark.django_db
 PAGE = "/agents/scout/folders/"
+NSEC = "nsec1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5"  # of NIP-19's own example
 
 
 @pytest.fixture
@@ -96,6 +97,41 @@ def test_a_refused_upload_leaves_the_last_one_as_it_was(own: Agent, client: Clie
     root = uploads_root(own)
     assert {path.name for path in root.iterdir()} == {".store", "demo"} and not (root.parent / "evil").exists()
     assert len(list((root / ".store").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"demo/SKILL.md": skill(f"Sign with {NSEC}")}, "“SKILL.md” in it holds a secret key"),
+        ({"demo/SKILL.md": f"---\nname: demo\ndescription: {NSEC}\n---\nx"}, "“SKILL.md” in it holds a secret key"),
+        ({"demo/SKILL.md": SKILL, "demo/references/a.md": NSEC.upper()}, "“references/a.md” in it holds"),
+        ({"demo/SKILL.md": SKILL, "demo/assets/key.bin": NSEC.encode("utf-16")}, "“assets/key.bin” in it holds"),
+        ({"demo/SKILL.md": SKILL, f"demo/{NSEC}.md": "x"}, "A name in it holds a secret key"),
+        ({f"{NSEC}/SKILL.md": SKILL}, "A name in it holds a secret key"),
+        ({"demo/SKILL.md": SKILL, f"demo/.{NSEC}": "x"}, "A name in it holds a secret key"),
+    ],
+    ids=[
+        "its words",
+        "its description",
+        "another file",
+        "in two bytes a letter",
+        "a name",
+        "its folder",
+        "a name left out",
+    ],
+)
+def test_a_secret_key_in_any_file_is_refused_and_nothing_is_kept(
+    own: Agent, client: Client, files: dict[str, Any], words: str
+) -> None:
+    answer = client.post(PAGE, sent(zipped(files)))
+    assert answer.status_code == 422 and words in answer.content.decode()
+    assert NSEC not in answer.content.decode().lower() and not SkillUpload.objects.exists()
+    assert not list(uploads_root(own).rglob("*.md"))
+
+
+def test_a_folder_may_speak_of_secret_keys(own: Agent, client: Client) -> None:
+    assert client.post(PAGE, sent(zipped({"SKILL.md": skill("Never show nsec1… to anyone.")}))).status_code == 302
+    assert "nsec1…" in sources_for(own).load_skill("demo").body
 
 
 def test_a_zip_that_is_too_large_is_refused_beside_its_field_or_before_it_is_kept(own: Agent, client: Client) -> None:

@@ -111,6 +111,22 @@ def test_a_broken_file_is_skipped_told_with_its_line_and_logged_once(
     assert error.value.visible == ("good",)
 
 
+def test_a_secret_key_in_a_servers_folder_reaches_nobody(
+    root: Path, source: FolderSource, caplog: pytest.LogCaptureFixture
+) -> None:
+    nsec = "nsec1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5"  # of NIP-19's own example
+    skill(root, "leaky", body=f"Sign with {nsec}")
+    skill(root, "told", f"name: told\nowner: {nsec.upper()}")
+    write(skill(root, "good").parent / "references/key.md", nsec)
+    with caplog.at_level(logging.WARNING):
+        assert names(source) == ["good"]
+    assert set(reasons(source)) == {"team/leaky", "team/told"}
+    assert all("holds a secret key (nsec)" in reason for reason in reasons(source).values())
+    with pytest.raises(SkillsError, match="holds a secret key") as refused:
+        source.read_file("good", "references/key.md")
+    assert nsec not in (caplog.text + str(refused.value) + str(source.list_skills())).lower()
+
+
 # --- S07: names, case, nesting ----------------------------------------------------
 
 
