@@ -21,5 +21,9 @@ def halt(user: User, now: datetime) -> int:
 
 
 def go_on(now: datetime) -> bool:
-    """Whether this was what ended the halt. Triggers fire on what happens from now on."""
-    return bool(Halt.objects.open().update(ended_at=now))
+    """Whether this was what ended the halt. Triggers fire on what happens from now on; what was asked for starts."""
+    ended = bool(Halt.objects.open().update(ended_at=now))
+    if ended:
+        # Their messages were heard while nothing might start: the next tick sends them again.
+        Run.objects.filter(status=Run.Status.QUEUED).update(announced_at=None)
+    return ended

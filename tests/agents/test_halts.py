@@ -41,9 +41,10 @@ def test_open_runs_end_and_none_starts_until_it_goes_on(staff: User) -> None:
     asked = Run.objects.create(agent=trigger.agent, occasion_key="b", created_at=NOW)
     assert Run.claim(asked.pk, "token", NOW) is None and tasks.announce(NOW) == 0
     assert halting.halt(staff, NOW) == 1 and Halt.objects.count() == 1
-    later = Run.objects.create(agent=trigger.agent, occasion_key="c", created_at=NOW)
+    later = Run.objects.create(agent=trigger.agent, occasion_key="c", created_at=NOW, announced_at=NOW)
     assert halting.go_on(NOW) and not halting.go_on(NOW)
-    assert Run.claim(later.pk, "token", NOW) is not None
+    later.refresh_from_db()
+    assert later.announced_at is None and Run.claim(later.pk, "token", NOW) is not None
 
 
 @pytest.mark.django_db(transaction=True)
