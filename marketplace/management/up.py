@@ -190,4 +190,6 @@ def local_model_environment() -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:]:
+        sys.exit("It takes no arguments; variables choose: PORT, RELAY_PORT, JOURNEYMAN_VAR (docs/configuration.md).")
     sys.exit(main())
