@@ -155,12 +155,6 @@ def _typed(kind: str, value: Any) -> str | int | float | bool | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _finite(text: str) -> float:
-    """Python reads infinity where a number is beyond its range; no JSON can hold that again."""
-    number = float(text)
-    return number if math.isfinite(number) else _no_number(text)  # type: ignore[no-any-return]
-
-
 def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
