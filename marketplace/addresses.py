@@ -55,6 +55,20 @@ def listed_host(host: str) -> bool:
     return name in {word.strip("[]").lower() for word in settings.ALLOW_ADDRESSES} or _listed_address(name)
 
 
+def may_be_public(host: str) -> bool:
+    """What can be said of a host before anybody looks its name up: "no" to this machine and to private addresses."""
+    name = host.strip("[]").rstrip(".").lower()
+    if listed_host(name):
+        return True
+    if name == "localhost" or name.endswith(".localhost"):
+        return _listed_address("127.0.0.1") or _listed_address("::1")
+    try:
+        # As connecting reads it: 2130706433, 0x7f.1 and 127.1 are this machine too.
+        return public(name if ":" in name else str(IPv4Address(socket.inet_aton(name))))
+    except (OSError, ValueError):
+        return True  # a name; whom it leads to is checked at every connection
+
+
 def _listed_address(text: str) -> bool:
     try:
         address = ip_address(text.partition("%")[0])

@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 
 from agents.engine.disclosure import SHORTEST_DESCRIPTION, USAGE_RULES
-from agents.forms.fields import LONGEST_TEXT, Key, Lines, SecretsRefused, address, choose, public_key
+from agents.forms.fields import LONGEST_TEXT, Key, Lines, SecretsRefused, address, choose, public_key, reachable
 from agents.models import Agent
 from marketplace.models import Identity
 from marketplace.protocol import nip19
@@ -202,7 +202,8 @@ class ProviderKeyForm(SecretsRefused, forms.Form):
         label="Address",
         required=False,
         max_length=300,
-        help_text="For an OpenAI-compatible server, e.g. http://127.0.0.1:11434/v1. Empty: the provider's own.",
+        help_text="For an OpenAI-compatible server, e.g. https://llm.example.org/v1. Empty: the provider's own."
+        " An address of this machine or its network needs the leave of whoever runs this site.",
     )
     key = forms.CharField(
         required=False,
@@ -213,7 +214,13 @@ class ProviderKeyForm(SecretsRefused, forms.Form):
 
     def clean_base_url(self) -> str:
         text = self.cleaned_data["base_url"].strip()
-        return address(text, ("https://", "http://")) if text else ""
+        if not text:
+            return ""
+        text = address(text, ("https://", "http://"))
+        if "?" in text or "#" in text:  # the address stands in clear under Changes
+            raise forms.ValidationError("Leave out what follows ? or #; a key goes into its own field.")
+        reachable(text)
+        return text
 
     def clean_key(self) -> str:
         key: str = self.cleaned_data["key"].strip()

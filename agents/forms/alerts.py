@@ -55,11 +55,11 @@ class AlertRouteForm(SecretsRefused, forms.Form):
             return ""
         address(text, ("https://", "http://"))
         try:
-            host = guarded.allowed_url(text).host
-            if not addresses.listed_host(host) and any(character.isdigit() for character in host[-1:]):
-                addresses.check_address(host)
-        except (guarded.NotAllowed, addresses.NotAllowed, httpx.InvalidURL):
-            raise forms.ValidationError("This is not a public address of http or https, on its usual port.") from None
+            known = addresses.may_be_public(guarded.allowed_url(text).host)
+        except (guarded.NotAllowed, httpx.InvalidURL):
+            known = False
+        if not known:
+            raise forms.ValidationError("This is not a public address of http or https, on its usual port.")
         return str(text)
 
     def clean(self) -> dict[str, Any]:

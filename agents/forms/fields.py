@@ -6,9 +6,13 @@ from urllib.parse import urlsplit
 
 from django import forms
 
+from marketplace import addresses
 from marketplace.protocol import nip19
 
 LONGEST_TEXT = 100_000
+NOT_PUBLIC = (
+    "This is not a public address, and not one that whoever runs this site allows (JOURNEYMAN_ALLOW_ADDRESSES)."
+)
 SECRET = "This held a secret key (nsec). It was not kept; treat that key as leaked."
 
 
@@ -29,6 +33,12 @@ def address(text: str, schemes: Iterable[str]) -> str:
     if parts.username or parts.password:
         raise forms.ValidationError("Leave user name and password out of the address.")
     return text.rstrip("/")
+
+
+def reachable(text: str) -> None:
+    """Refuses an address that could never be connected to from here; names are looked up later, at each call."""
+    if not addresses.may_be_public(urlsplit(text).hostname or ""):
+        raise forms.ValidationError(NOT_PUBLIC)
 
 
 class SecretsRefused(forms.BaseForm):

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 
 from agents.engine.disclosure import USAGE_RULES
-from agents.models import Agent, Budget, ProviderKey, Run, Trigger
+from agents.models import Agent, Budget, Change, ProviderKey, Run, Trigger
 from agents.tools import TOOLS
 from marketplace import signing
 from marketplace.models import Identity, User
@@ -158,7 +158,8 @@ def test_what_cannot_be_is_said_beside_its_field(
     assert own.name == "Scout" and own.soul == "" and own.relays == []
 
 
-def test_a_provider_key_goes_in_and_never_comes_out(own: Agent, client: Client) -> None:
+def test_a_provider_key_goes_in_and_never_comes_out(own: Agent, client: Client, settings: Any) -> None:
+    settings.ALLOW_ADDRESSES = ["127.0.0.0/8"]
     given = {"provider": "openai", "base_url": "http://127.0.0.1:11434/v1", "key": "sk-very-secret"}
     client.post("/agents/scout/keys/", given)
     row = ProviderKey.objects.get(agent=own)
@@ -169,6 +170,54 @@ def test_a_provider_key_goes_in_and_never_comes_out(own: Agent, client: Client) 
     assert bad.status_code == 422 and b"sk-very" not in bad.content
     client.post(f"/agents/scout/keys/{row.pk}/remove/")
     assert not ProviderKey.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("base_url", "words"),
+    [
+        *[
+            (url, "not a public address")
+            for url in (
+                "http://169.254.169.254/",
+                "http://127.0.0.1:8230/v1",
+                "http://localhost:11434/v1",
+                "http://box.localhost/v1",
+                "http://LOCALHOST./v1",
+                "http://2130706433/v1",
+                "http://127.1/v1",
+                "http://[::1]:11434/v1",
+                "http://[::ffff:10.0.0.1]/v1",
+                "http://192.168.1.5:11434/v1",
+            )
+        ],
+        ("https://llm.example/v1?api_key=sk-CANARY", "Leave out what follows"),
+        ("https://llm.example/v1#sk-CANARY", "Leave out what follows"),
+        ("https://llm.example/v1?", "Leave out what follows"),
+    ],
+)
+def test_an_address_that_could_never_work_is_refused_beside_its_field(
+    own: Agent, client: Client, base_url: str, words: str
+) -> None:
+    page = client.post("/agents/scout/keys/", {"provider": "openai", "base_url": base_url, "key": "sk-1"})
+    assert page.status_code == 422 and words in str(page.context["key_form"].errors["base_url"])
+    assert not ProviderKey.objects.exists() and not Change.objects.filter(what="provider key").exists()
+
+
+@pytest.mark.parametrize("base_url", ["http://ollama.lan:11434/v1", "https://8.8.8.8/v1", "https://llm.example/v1"])
+def test_a_public_address_or_a_name_is_kept_and_no_name_is_looked_up(
+    own: Agent, client: Client, monkeypatch: pytest.MonkeyPatch, base_url: str
+) -> None:
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: pytest.fail("looked up"))
+    client.post("/agents/scout/keys/", {"provider": "openai", "base_url": base_url, "key": "sk-1"})
+    assert ProviderKey.objects.get().base_url == base_url
+
+
+@pytest.mark.parametrize("allowed", ["localhost", "localhost.", "127.0.0.1", "10.0.0.0/8"])
+def test_an_address_the_operator_allows_is_kept(own: Agent, client: Client, settings: Any, allowed: str) -> None:
+    settings.ALLOW_ADDRESSES = ["127.0.0.1" if allowed == "localhost." else allowed]
+    host = allowed.replace("0.0/8", "0.7")
+    client.post("/agents/scout/keys/", {"provider": "ollama", "base_url": f"http://{host}:11434/v1"})
+    assert ProviderKey.objects.get().base_url == f"http://{host}:11434/v1"
 
 
 def test_the_rules_for_skills_on_demand_are_the_sites_the_owners_or_none(own: Agent, client: Client) -> None:
