@@ -8,6 +8,7 @@ from typing import Any
 from playwright.sync_api import expect
 
 from tests import zips
+from tests.browser.steps import new_agent
 from tests.browser.test_main_job import adopt
 from tests.stack import Stack
 
@@ -15,8 +16,9 @@ RULES = "---\nname: invoice-check\ndescription: Checks an invoice against its or
 
 
 def test_the_switch_says_what_it_costs_and_keeps_the_place(site: Stack, page: Any) -> None:
-    adopt(page, "plain-words")
-    page.goto("/agents/demo/skills/")
+    slug = new_agent(page, "Switcher")
+    adopt(page, "plain-words", "Switcher")
+    page.goto(f"/agents/{slug}/skills/")
     row = page.locator(".order > li").filter(has_text="plain-words")
     always, demand = (
         row.get_by_role("button", name=re.compile("^always on")),

@@ -71,7 +71,7 @@ def armed_and_fired(site: Stack, page: Any, models: fakes.ModelServer, slug: str
         eventually(
             90, lambda: page.reload() and rows.filter(has_text="succeeded").count(), f"a run of {name} that succeeded"
         )
-    said = [message["content"] for asked in models.asked for message in asked["messages"]]
+    said = [str(message.get("content")) for asked in models.asked for message in asked["messages"]]
     assert any("Answer on-request." in text and "Lviv" in text for text in said)
     assert any("Answer on-end." in text for text in said)
 
