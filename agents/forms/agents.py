@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 
 from agents.engine.disclosure import SHORTEST_DESCRIPTION, USAGE_RULES
-from agents.forms.fields import LONGEST_TEXT, Key, Lines, SecretsRefused, address, choose, public_key, reachable
+from agents.forms.fields import LONGEST_TEXT, Key, Lines, SecretsRefused, address, choose, public_key, reachable, seen
 from agents.models import Agent
 from marketplace.models import Identity
 from marketplace.protocol import nip19
@@ -16,7 +16,7 @@ MOST_RELAYS = 10
 
 class AgentNewForm(SecretsRefused, forms.Form):
     OWN_SECRET = "nsec"
-    name = forms.CharField(max_length=80, help_text="What you call it here. It is not published.")
+    name = forms.CharField(max_length=80, validators=[seen], help_text="What you call it here. It is not published.")
     key = forms.ChoiceField(widget=forms.RadioSelect, initial="new")
     nsec = forms.CharField(
         label="Secret key",
@@ -132,6 +132,12 @@ class AgentForm(SecretsRefused, forms.ModelForm):  # type: ignore[type-arg]
         self.initial["catalog_length"] = limits.get("catalogDescriptionMaxLength")
         for name in ("dm_recipients", "talkers"):
             self.initial[name] = [nip19.encode_npub(key) for key in getattr(self.instance, name)]
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        if name != self.initial.get("name"):  # one from before this rule stays until it is changed
+            seen(name)
+        return name
 
     def clean_soul(self) -> str:
         soul: str = self.cleaned_data["soul"]

@@ -8,6 +8,7 @@ from django import forms
 
 from marketplace import addresses
 from marketplace.protocol import nip19
+from marketplace.protocol.hidden import hidden
 
 LONGEST_TEXT = 100_000
 NOT_PUBLIC = (
@@ -33,6 +34,14 @@ def address(text: str, schemes: Iterable[str]) -> str:
     if parts.username or parts.password:
         raise forms.ValidationError("Leave user name and password out of the address.")
     return text.rstrip("/")
+
+
+def seen(name: str) -> None:
+    """Refuses a name with characters that nobody sees, or that turn what stands around them: two could look alike."""
+    found = dict.fromkeys(place for _, place in hidden(name))
+    if found:
+        told = ", ".join(list(found)[:5])
+        raise forms.ValidationError(f"A name has only characters that can be seen; this one holds {told}.")
 
 
 def reachable(text: str) -> None:

@@ -103,6 +103,34 @@ def test_a_secret_key_as_a_name_is_not_shown_again(alice: User, client: Client) 
     assert page.status_code == 422 and NSEC.encode() not in page.content and not Agent.objects.exists()
 
 
+HIDDEN = [
+    f"Scout{chr(point)}" for point in (0x200B, 0x200C, 0x200D, 0x200E, 0x200F, 0x202A, 0x202E, 0x2066, 0x2069, 0xFEFF)
+]
+
+
+@pytest.mark.parametrize("name", [*HIDDEN, "\u200b\u200b", "\u202eadmin", "\u3164"], ids=ascii)
+def test_a_name_that_cannot_be_seen_as_it_is_is_refused(alice: User, client: Client, name: str) -> None:
+    page = client.post("/agents/new/", {"name": name, "key": "new"})
+    assert page.status_code == 422 and "only characters that can be seen" in page.content.decode()
+    assert not Agent.objects.exists()
+    own = rows.agent(alice, "Scout", llm="")
+    page = client.post("/agents/scout/settings/", settings_of(own, name=name))
+    assert page.status_code == 422 and f"U+{ord(name.strip('Scoutadmin')[0]):04X}" in page.content.decode()
+    own.refresh_from_db()
+    assert own.name == "Scout"
+
+
+@pytest.mark.parametrize("name", ["Späher 日本", "👩\u200d🔬 lab", "می\u200cخواهم", "עוזר"])
+def test_a_name_in_any_script_is_taken(alice: User, client: Client, name: str) -> None:
+    assert client.post("/agents/new/", {"name": name, "key": "new"}).status_code == 302
+    assert Agent.objects.get().name == name
+
+
+def test_a_name_from_before_stays_until_it_is_changed(alice: User, client: Client) -> None:
+    own = rows.agent(alice, "Sc\u200bout", llm="")
+    assert client.post(f"/agents/{own.slug}/settings/", settings_of(own, soul="Be kind.")).status_code == 302
+
+
 def test_two_agents_of_one_name_get_two_addresses(alice: User, client: Client) -> None:
     for _ in range(2):
         client.post("/agents/new/", {"name": "New", "key": "new"})
