@@ -58,8 +58,10 @@ def read(text: str) -> tuple[dict[str, Any] | None, str]:
     """The sample, and what is wrong with it in words."""
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except json.JSONDecodeError as error:
         return None, f"This is not JSON: {error}"[:300]
+    except (ValueError, RecursionError):
+        return None, "This cannot be read: a number in it is too long, or it is nested too deeply."
     if not isinstance(value, dict):
         return None, "This is JSON, but not an object: it starts with { and ends with }."
     return value, ""

@@ -12,6 +12,7 @@ from agents.models import Agent, Conversation, Run, Trigger
 from agents.preview import of_run, own_names, preview
 from agents.runner.loading import load_skill, overrides
 from agents.tools import TOOLS
+from agents.views import trigger_preview
 from marketplace.models import Skill
 from tests import fakes
 from tests.agents import rows
@@ -323,3 +324,18 @@ def test_every_tool_may_be_shown(own: Agent, client: Client) -> None:
     own.save()
     seen = preview(None, own, "hi", overrides=overrides({"tools": True}))
     assert len(seen["tools"]) == len(TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{x", "This is not JSON: Expecting property name"),
+        ('{"x":' + "9" * 5_000 + "}", "a number in it is too long"),
+        ("[" * 100_000, "nested too deeply"),
+        ("[]", "but not an object"),
+    ],
+    ids=["no JSON", "5,000 digits", "deep", "a list"],
+)
+def test_a_sample_that_cannot_be_read_is_refused_in_plain_words(text: str, words: str) -> None:
+    value, wrong = trigger_preview.read(text)
+    assert value is None and words in wrong and "sys." not in wrong
