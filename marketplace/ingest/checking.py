@@ -59,7 +59,7 @@ def _parsed(incoming: Incoming) -> Event | Outcome:
     try:
         event = raw if isinstance(raw, Event) else checks.parse(raw)
     except Refused as refused:
-        return Outcome(_claimed_id(raw), "refused", refused.reason, relay=relay)
+        return Outcome(claimed_id(raw), "refused", refused.reason, relay=relay)
     if event.kind not in _CRAWLED:
         return Outcome(event.id, "ignored", f"kind {event.kind} is not kept", event, relay)
     if event.created_at > LATEST:
@@ -93,7 +93,7 @@ def _same_id(event: Event) -> bool:
         return False
 
 
-def _claimed_id(raw: object) -> str:
+def claimed_id(raw: object) -> str:
     """What a refused input calls itself, so that its sender finds it again."""
     row: Any = raw
     if isinstance(raw, str | bytes):

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from marketplace.protocol.events import Event
 from marketplace.protocol.kinds import is_addressable, is_replaceable
+from marketplace.protocol.storable import is_storable
+from marketplace.protocol.storable import storable as replaced
 
 MAX_D = 200  # characters of the column; relays index 184 bytes
 
@@ -41,7 +43,7 @@ def keyed(event: Event) -> Key:
 
 
 def storable(d: str) -> bool:
-    return len(d) <= MAX_D and "\0" not in d
+    return len(d) <= MAX_D and is_storable(d)
 
 
 def stored_d(d: str) -> str:
@@ -50,8 +52,9 @@ def stored_d(d: str) -> str:
 
 
 def clean(text: str, most: int) -> str:
-    """A text for a column: no NUL, and not longer than it may be."""
-    return text[:most].replace("\0", "\ufffd")
+    """A text for a column: no NUL, no half of a character, and not longer than it may be."""
+    text = text[:most]
+    return text if is_storable(text) else str(replaced(text))
 
 
 def newer(event: Event, head: tuple[int, str] | None) -> bool:

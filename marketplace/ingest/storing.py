@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 
-from django.db import transaction
+from django.db import DatabaseError, DataError, IntegrityError, transaction
 
 from marketplace import signals
 from marketplace.ingest import archive, checking, pace, skills, tombstones, waiting
@@ -35,8 +35,24 @@ def store(batch: Sequence[Incoming], now: int) -> list[Outcome]:
     outcomes: list[Outcome] = []
     for part in _parts(batch):
         with _without_collector():
-            outcomes += _store(part, now)
+            outcomes += _store_all(part, now)
     return outcomes
+
+
+def _store_all(batch: Sequence[Incoming], now: int) -> list[Outcome]:
+    """Where something raises, in halves until it stands alone and is refused: no event stops what comes after it."""
+    try:
+        return _store(batch, now)
+    except Exception as error:
+        if isinstance(error, DatabaseError) and not isinstance(error, DataError | IntegrityError):
+            raise  # the database is away or not ready, which no event has done
+        if len(batch) > 1:
+            middle = len(batch) // 2
+            return _store_all(batch[:middle], now) + _store_all(batch[middle:], now)
+        raw, relay = batch[0].raw, batch[0].relay
+        event_id = raw.id if isinstance(raw, Event) else checking.claimed_id(raw)
+        log.exception("event %s from %s cannot be stored", event_id, relay or "a file")
+        return [Outcome(event_id, "refused", "unstorable", relay=relay)]
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import Any
 
 from marketplace.protocol.checks import Refused, strict_json
 from marketplace.protocol.problems import Problem
+from marketplace.protocol.storable import is_storable, storable
 from marketplace.protocol.triggers import TriggerSpec
 from marketplace.protocol.vocabulary import CONTEXT_MODES
 
@@ -23,13 +24,34 @@ def read_content(
         row = strict_json(text)
     except Refused as error:
         if trigger and trigger.action == "template" and error.reason == "json" and not _is_json(text):
-            return {"template": text}, [], True
+            return _storable({"template": text}, problems), [], True
         problems.append(Problem("content", f"The content is not a JSON object. {error}"))
         return {}, [], False
     if not isinstance(row, dict):
         problems.append(Problem("content", "The content is JSON, but not an object."))
         return {}, [], False
-    return row, raw_fields(text) if row.keys() - KNOWN["B"] else [], True
+    raw = raw_fields(text) if row.keys() - KNOWN["B"] else []
+    if "\\u" not in text and is_storable(text):
+        return row, raw, True
+    return _storable(row, problems), _storable_fields(raw), True
+
+
+def _storable(row: dict[str, Any], problems: list[Problem]) -> dict[str, Any]:
+    """An escape may spell what no text may hold, and nobody who reads the skill later expects it."""
+    clean: dict[str, Any] = storable(row)
+    if clean != row:
+        problems.append(Problem("content", "Holds NUL or half a character; “\ufffd” stands in its place.", "warning"))
+    return clean
+
+
+def _storable_fields(raw: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The bytes stay where they can; two names that become one leave one field."""
+    fields: dict[str, str] = {}
+    for key, text in raw:
+        value = json.loads(text)
+        clean = storable(value)
+        fields[storable(key)] = text if clean == value and is_storable(text) else json.dumps(clean, ensure_ascii=False)
+    return list(fields.items())
 
 
 def _is_json(text: str) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from marketplace.protocol.problems import Problem
+from marketplace.protocol.storable import is_storable
 
 MAX_TOKENS = 10_000_000
 MAX_SEED = 2**63 - 1
@@ -139,7 +140,7 @@ def _tools(value: object, problems: list[Problem]) -> bool | tuple[str, ...] | N
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, list | tuple):
-        names = tuple(dict.fromkeys(name for name in value if isinstance(name, str) and 0 < len(name) <= 100))
+        names = tuple(dict.fromkeys(filter(_is_name, value)))
         if len(names) == len(value):
             return names
         problems.append(
@@ -149,6 +150,10 @@ def _tools(value: object, problems: list[Problem]) -> bool | tuple[str, ...] | N
     # Narrow when in doubt: what cannot be read asks for nothing.
     problems.append(Problem("tools", "tools is neither true, false nor a list of names."))
     return False
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= 100 and is_storable(value)
 
 
 def _tool_values(values: tuple[str, ...] | None) -> object:

@@ -11,6 +11,7 @@ from marketplace.protocol.events import Draft, Event, Tag, Tags
 from marketplace.protocol.kinds import PRIVATE_SKILL, SKILL
 from marketplace.protocol.parameters import NOTHING_SET, RunParams
 from marketplace.protocol.problems import NotWritable, Problem
+from marketplace.protocol.storable import is_storable, storable
 from marketplace.protocol.triggers import TriggerSpec, read_trigger, tag_names, write_trigger
 
 MAX_D_BYTES = 184  # longer: relays do not index the address, and adoptions are missed
@@ -87,7 +88,8 @@ class SkillSpec:
 def read_skill(event: Event | Draft, plaintext: str | None = None) -> SkillSpec:
     """The skill in an event; never raises. `plaintext` is the decrypted content of a private one."""
     problems: list[Problem] = []
-    trigger = read_trigger(event.tags)
+    tags = _storable_tags(event.tags)
+    trigger = read_trigger(tags)
     text = event.content if plaintext is None else plaintext
     sealed = event.kind == PRIVATE_SKILL and plaintext is None and text.lstrip()[:1] != "{"
     if sealed:
@@ -99,19 +101,19 @@ def read_skill(event: Event | Draft, plaintext: str | None = None) -> SkillSpec:
     spec = SkillSpec(
         d=event.value("d"),
         public=event.kind == SKILL,
-        description=contents.text(content, "description", problems) or event.value("description"),
+        description=contents.text(content, "description", problems) or storable(event.value("description")),
         template=contents.text(content, "template", problems),
         context_mode=contents.mode(content, problems),
         params=parameters.from_content(content, problems) if generation == "A" else NOTHING_SET,
         soul=contents.soul(content, problems),
         base=contents.text(content, "base", problems) if content.get("base") is not None else None,
-        topics=tuple(dict.fromkeys(filter(None, event.values("t")))),
-        license=event.value("license"),
-        version=event.value("version"),
+        topics=tuple(dict.fromkeys(filter(None, storable(event.values("t"))))),
+        license=storable(event.value("license")),
+        version=storable(event.value("version")),
         trigger=trigger,
-        trigger_tags=_trigger_tags(event.tags, trigger) if trigger else (),
+        trigger_tags=_trigger_tags(tags, trigger) if trigger else (),
         extra_content=tuple((key, text) for key, text in raw if key not in contents.KNOWN[generation]) if raw else (),
-        extra_tags=_extra_tags(event.tags, trigger),
+        extra_tags=_extra_tags(tags, trigger),
         generation=generation,
         readable=readable,
     )
@@ -250,6 +252,13 @@ def _looks(spec: SkillSpec) -> list[Problem]:
     if scripts := hidden.mixed_scripts(spec.d):
         found.append(Problem("d", f"The name mixes {' and '.join(scripts)} letters that look alike.", "warning"))
     return found
+
+
+def _storable_tags(tags: Tags) -> Tags:
+    """All but the name, which is the address and stays what it is."""
+    if is_storable("".join(map("".join, tags))):
+        return tags
+    return tuple(tag if tag[0] == "d" else tuple(storable(tag)) for tag in tags)
 
 
 def _trigger_tags(tags: Tags, trigger: TriggerSpec) -> Tags:

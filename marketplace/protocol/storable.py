@@ -7,6 +7,16 @@ from typing import Any
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
+def is_storable(text: str) -> bool:
+    """Asked of every text that comes in, so it walks over none of them in Python."""
+    if "\0" in text:
+        return False
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
 def storable(value: Any) -> Any:
     """The value with what cannot be stored replaced by the mark for it, however deep it stands."""
     if isinstance(value, str):

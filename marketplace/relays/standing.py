@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from django.utils import timezone
 
 from marketplace.models import Relay
+from marketplace.protocol.storable import storable
 
 FAULTY_AFTER = 5  # refusals
 FAULTY_SHARE = 0.1  # and of all events of the session
@@ -30,7 +31,7 @@ def record(status: Status) -> None:
     if changed:
         relay.changed_at = timezone.now()
     relay.state = status.state
-    relay.detail = status.detail.replace("\0", "\ufffd")[:300]
+    relay.detail = storable(status.detail[:300])
     relay.received += status.received
     relay.refused += status.refusals.total()
     relay.refusals = dict(Counter(relay.refusals) + status.refusals)

@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 
 from marketplace.protocol import nip19
 from marketplace.protocol.hidden import hidden, marked
+from marketplace.protocol.storable import storable
 
 register = template.Library()
 
@@ -146,7 +147,7 @@ _TAG = re.compile(r"(<[^>]*>)")
 @register.filter
 def markdown(value: str) -> SafeString:
     """Untrusted Markdown: no raw HTML, no images, links only to http, https and nostr."""
-    text = str(value)
+    text = str(storable(str(value)))
     if len(text) > MAX_MARKDOWN:
         return mark_safe(f"<pre>{hidden_marks(escape(text))}</pre>")  # noqa: S308 - escaped
     clean = nh3.clean(

@@ -207,3 +207,35 @@ def test_what_must_not_be_published_is_refused_beside_its_field(changes: dict[st
 def test_a_sealed_skill_is_not_overwritten_unread() -> None:
     with pytest.raises(NotWritable, match="would be lost"):
         write_skill(read_skill(draft("AqX0c2VjcmV0", kind=31124)))
+
+
+def test_what_no_text_may_hold_becomes_a_mark_in_everything_that_is_read() -> None:
+    content = (
+        r'{"template":"a\u0000b\ud800","llm":"a\udc00","tools":["\ud800"],"x":"\ud83c\udf55","y":["\ud801"],"\ud800":1}'
+    )
+    tags = [
+        ["d", "n\0"],
+        ["t", "a\0"],
+        ["trigger", "nostr-subscription"],
+        ["filter", r'{"#t":["\ud800"]}'],
+        ["z", "\0"],
+    ]
+    spec = read_skill(draft(content, tags))
+    assert (spec.d, spec.template, spec.llm, spec.tools) == ("n\0", "a\ufffdb\ufffd", "a\ufffd", ("\ufffd",))
+    assert spec.topics == ("a\ufffd",)
+    assert dict(spec.extra_content) == {"x": r'"\ud83c\udf55"', "y": '["\ufffd"]', "\ufffd": "1"}
+    assert spec.extra_tags == (("z", "\ufffd"),)
+    assert {"content", "filter"} <= {problem.field for problem in spec.problems}
+    assert spec.trigger is not None
+    assert not spec.trigger.usable
+
+
+def test_half_a_character_in_the_tag_of_tools_names_none() -> None:
+    spec = read_skill(draft({}, [["d", "x"], ["trigger", "webhook"], ["tools", r'["\ud800","nostr_post"]']]))
+    assert spec.tools == ("nostr_post",)
+    assert "tools" in {problem.field for problem in spec.problems}
+
+
+def test_a_pair_of_halves_is_a_character_and_no_problem() -> None:
+    spec = read_skill(draft(r'{"template":"\ud83c\udf55 🍕","x":"\\ud800"}'))
+    assert (spec.template, spec.problems, spec.extra_content) == ("🍕 🍕", (), (("x", r'"\\ud800"'),))

@@ -9,6 +9,7 @@ from marketplace.protocol.events import Event, Tag
 from marketplace.protocol.filters import KEY_PLACEHOLDERS, MAX_FILTERS, Filter, read_filter
 from marketplace.protocol.nip19 import short_npub
 from marketplace.protocol.problems import Problem
+from marketplace.protocol.storable import storable
 
 LABEL = "An event on a relay"
 TAGS = ("filter",)
@@ -47,6 +48,8 @@ def from_tags(tags: Sequence[Tag], *, own_input: bool = False) -> tuple[Subscrip
         rows = strict_json(text)
     except Refused as error:
         return None, [Problem("filter", str(error))]
+    if storable(rows) != rows:
+        return None, [Problem("filter", "The filter holds NUL or half a character.")]
     rows = rows if isinstance(rows, list) else [rows]
     if not 1 <= len(rows) <= MAX_FILTERS:
         return None, [Problem("filter", f"Give one filter, or a list of up to {MAX_FILTERS}.")]
