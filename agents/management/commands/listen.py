@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, DataError, IntegrityError, connection
 from django.utils import timezone
 
 from agents import arming, dispatch
@@ -34,6 +34,8 @@ LOOK_EVERY = 0.5  # seconds between two looks for changed triggers
 INBOXES_EVERY = 2.0  # seconds between two looks at whom messages may be for
 FORGET_EVERY = 3_600.0
 BEAT_EVERY = 5.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds before a reader that failed starts again
+STEADY = 60.0  # one that ran this long starts the pauses anew
 ENDS_WITHIN = 1.8  # seconds from a signal to the end, whatever hangs
 REMEMBERED = 20_000  # events already dispatched; the rest is told by the occasion's key
 CATALOGUE = Filter(kinds=frozenset(kinds.CRAWLED))
@@ -117,7 +119,29 @@ class Listener:
     def _follow(self, url: str, synced_until: int) -> None:
         reader = relays.Reader(url, lambda: self.filters(url), self.take, self._report, since=synced_until)
         self.readers[url] = reader
-        self.tasks[url] = asyncio.create_task(reader.run(), name=url)
+        self.tasks[url] = asyncio.create_task(self._keep_reading(reader), name=url)
+
+    async def _keep_reading(self, reader: relays.Reader) -> None:
+        """Until cancelled: what ends a reader is our own fault, said beside its relay, and it starts again."""
+        failures = 0
+        while True:
+            started = time.monotonic()
+            try:
+                await reader.run()
+            except Exception as error:
+                failures = 1 if time.monotonic() - started > STEADY else failures + 1
+                pause = min(FIRST_PAUSE * 2.0 ** (failures - 1), LONGEST_PAUSE)
+                log.exception("reading %s ended; starting again in %.0f s", reader.url, pause)
+                await self._tell_of(error, reader.url, pause)
+                reader.passed.clear()  # some of it was handed on and not dealt with
+                await asyncio.sleep(pause)
+
+    async def _tell_of(self, error: Exception, url: str, pause: float) -> None:
+        words = f"reading it failed here: {type(error).__name__}: {error}"[:240]
+        try:
+            await self._report(relays.Status(url, Relay.State.FAULTY, f"{words}; starting again in {pause:.0f} s"))
+        except Exception:
+            log.exception("the state of %s could not be written", url)
 
     def filters(self, url: str) -> list[Filter]:
         synced = self.readers[url].synced_until
@@ -135,10 +159,10 @@ class Listener:
         now = timezone.now()
         for incoming in batch:
             if isinstance(incoming.raw, Event):
-                self._fire(incoming.raw, incoming.relay)
+                _alone(self._fire, incoming.raw, incoming.relay)
         for incoming in batch:  # after the triggers: opening messages takes its time
             if isinstance(incoming.raw, Event) and incoming.raw.kind in inboxes.KINDS:
-                self.inboxes.take(incoming.raw, incoming.relay, now)
+                _alone(self.inboxes.take, incoming.raw, incoming.relay, now)
         catalogue = [one for one in batch if isinstance(one.raw, Event) and one.raw.kind in CATALOGUE_KINDS]
         if catalogue:
             ingest.store(catalogue, int(now.timestamp()))
@@ -174,6 +198,16 @@ class Listener:
 
 
 CATALOGUE_KINDS = frozenset(kinds.CRAWLED)
+
+
+def _alone(work: Callable[..., None], event: Event, *arguments: Any) -> None:
+    """One event that cannot be dealt with takes no other with it, and is not tried for ever."""
+    try:
+        work(event, *arguments)
+    except Exception as error:
+        if isinstance(error, DatabaseError) and not isinstance(error, DataError | IntegrityError):
+            raise  # the database is away: see `_patiently`
+        log.exception("event %s could not be dealt with", event.id)
 
 
 def _patiently(listener: Listener, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
