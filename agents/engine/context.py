@@ -210,7 +210,8 @@ class _Assembly:
         if given.replacement:
             self._say("catalogue", "user", given.replacement)
         if live:
-            return self._add(self._part, tail)
+            self._add(self._part, tail)
+            return
         if given.rule == "full" and any(section.role == "user" for section in tail):
             if given.message or given.event is not None:
                 self._warn("The skill's own user section names neither message nor event: neither is sent.")
