@@ -92,7 +92,6 @@ class SkillForm(forms.Form):
                 self.add_error(name if name in self.fields else None, problem.message)
         return typed
 
-
     def _circle(self) -> list[Problem]:
         """Skills that start each other would never end."""
         identity, trigger = self.cleaned_data.get("identity"), self.spec.trigger
