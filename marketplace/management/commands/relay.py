@@ -1,6 +1,7 @@
 """The relay that comes with the product: nostr_sdk's LocalRelay on loopback, its events kept in a folder."""
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -29,7 +30,11 @@ class Command(BaseCommand):
     trouble = ""  # said once
 
     def handle(self, *args: Any, **options: Any) -> None:
-        sys.exit(asyncio.run(self._serve(options["port"])))
+        code = asyncio.run(self._serve(options["port"]))
+        # At once: threads of the relay's library may still call into an interpreter that is being taken down.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
     async def _serve(self, port: int) -> int:
         loop = asyncio.get_running_loop()
