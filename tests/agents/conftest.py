@@ -26,6 +26,7 @@ def connections_end_here() -> Iterator[None]:
         warnings.simplefilter("ignore")
         litellm.in_memory_llm_clients_cache.flush_cache()
         connecting.guarded.cache_clear()
+        connecting.direct.cache_clear()
         asyncio.set_event_loop(None)  # and an event loop that it made by asking for one
         gc.collect()
 

@@ -92,6 +92,6 @@ def test_adopted_skills_come_before_the_servers_folders(helper, settings, tmp_pa
         ("fix", "Adopted"),
         ("more", "Use when: asked"),
     ]
-    assert any(report.name == "fix" and "already" in report.reason for report in found.reports)
+    assert [report.name for report in found.reports] == ["fix"], found.reports
     assert sources_for(helper).load_skill("fix").body == "Of the list."
     assert sources_for(helper).load_skill("more").body == "Of the folder."
