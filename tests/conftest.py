@@ -1,6 +1,8 @@
 """What most tests share: keys, a real relay, and sockets that reach only this machine."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import pytest
 from pytest_socket import socket_allow_hosts
@@ -35,3 +37,18 @@ def empty_shelf() -> None:
     from marketplace.views import kept
 
     kept.shelf.clear()
+
+
+@pytest.fixture
+def django_assert_max_num_queries(
+    django_assert_max_num_queries: Any, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., AbstractContextManager[Any]]:
+    """Queries of the page itself: banners are looked up every few seconds, by whichever page comes then."""
+
+    @contextmanager
+    def counted(*args: Any, **options: Any) -> Iterator[Any]:
+        with monkeypatch.context() as patched, django_assert_max_num_queries(*args, **options) as captured:
+            patched.setattr("agents.views.health._cached", lambda key, make: [])
+            yield captured
+
+    return counted
