@@ -211,12 +211,11 @@ class _Assembly:
             self._say("catalogue", "user", given.replacement)
         if live:
             self._add(self._part, tail)
-            return
-        if given.rule == "full" and any(section.role == "user" for section in tail):
+        elif given.rule == "full" and any(section.role == "user" for section in tail):
             if given.message or given.event is not None:
                 self._warn("The skill's own user section names neither message nor event: neither is sent.")
-            return
-        self._live_input()
+        else:
+            self._live_input()
 
     def _live_input(self) -> None:
         given = self.given
