@@ -7,6 +7,7 @@ from django.utils import timezone
 from ninja import Field, Router, Schema
 
 from agents.api.auth import caller
+from agents.api.runs import Error
 from marketplace.protocol.storable import storable
 from marketplace.protocol.triggers import problems_of, read_trigger
 from marketplace.protocol.triggers.cron import Cron, next_times
@@ -30,10 +31,6 @@ class CheckOut(Schema):
     problems: list[ProblemOut]
     words: str = Field(description="what fires it, as a sentence")
     next: list[str] = Field(description="of a schedule: up to ten times, each with the offset of its zone")
-
-
-class Error(Schema):
-    detail: str
 
 
 router = Router(tags=["triggers"])

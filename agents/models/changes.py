@@ -11,6 +11,7 @@ from agents.models.agents import Agent
 from agents.models.runs import Run
 from marketplace.models import User
 from marketplace.protocol import nip19
+from marketplace.protocol.storable import storable
 
 LONGEST = 2_000  # characters kept of one text
 MOST_ITEMS = 200  # of one list or object
@@ -105,8 +106,7 @@ class Change(models.Model):
 def kept(value: Any) -> Any:
     """The value as it may stand in the history: bounded, storable, and without a secret key."""
     if isinstance(value, str):
-        text = "".join("\ufffd" if char == "\0" or "\ud800" <= char <= "\udfff" else char for char in value)
-        return nip19.NSEC.sub("nsec1…", text)[:LONGEST]
+        return nip19.without_nsec(storable(value))[:LONGEST]
     if isinstance(value, dict):
         return {str(kept(str(key))): kept(item) for key, item in list(value.items())[:MOST_ITEMS]}
     if isinstance(value, list | tuple | set | frozenset):
