@@ -7,12 +7,12 @@ descriptions of their headers, and Standard Webhooks for the id.
 import hashlib
 import hmac
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
+from marketplace.protocol import checks
 from marketplace.protocol.storable import storable
 from marketplace.protocol.triggers.webhook import Param
 
@@ -73,7 +73,7 @@ def read_body(content_type: str, body: bytes) -> Any:
     if not text.strip():
         return {}
     try:
-        found = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        found = json.loads(text, parse_constant=checks.no_constant, parse_float=checks.finite)
     except (ValueError, RecursionError):
         return storable(text)
     return storable(found) if _depth(found) <= DEEPEST else storable(text)
@@ -149,22 +149,10 @@ def _typed(kind: str, value: Any) -> str | int | float | bool | None:
         return {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else None
     if isinstance(value, str):
         try:
-            value = json.loads(value[:400], parse_constant=_no_number, parse_float=_finite)
+            value = json.loads(value[:400], parse_constant=checks.no_constant, parse_float=checks.finite)
         except (ValueError, RecursionError):
             return None
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _finite(text: str) -> float:
-    """JSON has no infinity, but numbers that Python takes for it: `1e400`."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text[:40]} is no number that can be kept")
-    return number
 
 
 def _depth(value: Any) -> int:

@@ -171,18 +171,20 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return row
 
 
-def _no_constant(name: str) -> NoReturn:
+def no_constant(name: str) -> NoReturn:
+    """For json.loads: NaN and Infinity are no JSON."""
     raise ValueError(f"{name} is not a JSON value")
 
 
-def _finite(text: str) -> float:
+def finite(text: str) -> float:
+    """For json.loads: JSON has no infinity, but numbers that Python takes for it, such as 1e400."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError("a number is out of range")
     return number
 
 
-_strict = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite)
+_strict = json.JSONDecoder(object_pairs_hook=_object, parse_constant=no_constant, parse_float=finite)
 
 
 __all__ = ["FUTURE_SECONDS", "HEX64", "MAX_BYTES", "Refused", "check", "parse", "strict_json", "verify"]
